@@ -17,16 +17,19 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from cranfield import evaluate
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.schema import Action, Role
 from cranfield.books.store.store import open_store
 from cranfield.books.store.values import ImportedJudgment
+from cranfield.evaluation.latency import calls_of
 from cranfield.model import Query, TestSet
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.responses import Trigger
+from cranfield.workbench.service.scoring import record_of
 from cranfield.workbench.service.service import open_service
-from cranfield.workbench.service.values import EvaluationFigures, NewEvaluation, NewRun
+from cranfield.workbench.service.values import NewEvaluation, NewRun
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from conftest import postgres_programs, started_postgres
@@ -44,22 +47,14 @@ PATHS = (
     "/books/B/items?state=done",
     "/books/B/items?judged=lowest",
 )
-FIGURES = EvaluationFigures(
-    measures={"RR": {"mean": 0.5, "n": 1, "ci_low": 0.4, "ci_high": 0.6}},
-    strata={},
-    n_queries=1,
-    n_unscored=0,
-    failures={},
-    judged={"mean": 1.0, "k": 10},
-    latency_ms=None,
-    gate=None,
-    primary="RR",
-)
+TESTSET = TestSet("help", (Query("q1", "open"),), {"q1": {"p1": 1.0}})
+SCORED = evaluate(TESTSET, {"q1": ["p1"]}, measures=["RR"], name="search")
 SERVER = """
 import sys
 from cranfield.books.store.store import open_store
 from cranfield.workbench.server.options import ServerOptions
 from cranfield.workbench.server.run import run_server
+from cranfield.workbench.service.scoring import record_of
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.config import Workbench
 address, port = sys.argv[1:]
@@ -98,13 +93,13 @@ def fill(address: str) -> tuple[str, str]:
         ]
         store.log.import_many(book.id, given)
         service = open_service(store)
-        testset = service.testsets.keep("help", TestSet("help", (Query("q1", "open"),), {"q1": {"p1": 1.0}}))
+        testset = service.testsets.keep("help", TESTSET)
         admin = store.people.add("admin", role=Role.ADMIN)
         answers: NewRun | int = NewRun("search", "sha256:0", b"answers", 1)
         for _ in range(JOBS):
             job = service.jobs.add(EvaluateRequest(testset="help", systems=("search",)), Trigger.API, admin.id)
             claim = service.jobs.claim("bench", job.id)
-            made = NewEvaluation(testset.id, answers, "search", FIGURES, {"k": 10}, b"{}")
+            made = NewEvaluation(testset.id, answers, "search", {"k": 10}, record_of(SCORED), calls_of((SCORED,)))
             service.jobs.finish(claim, [made])
             answers = 1
         token = store.people.add_token(admin.id, "load", "manage", 86_400_000)

@@ -148,7 +148,7 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
 
     state = night(service, scheduler, now, "2096-11-25")
     (evaluation,) = state.last.evaluations
-    assert (evaluation.testset_version, evaluation.figures.n_queries) == ("v2", len(TEXTS))
+    assert (evaluation.testset_version, evaluation.scores.n_queries) == ("v2", len(TEXTS))
     assert (state.overdue, evaluation.note) == ("", "")
     (comparison,) = state.last.comparisons  # on the queries that both were asked
     assert (comparison.verdict, comparison.candidate.testset_name) == ("worse", "clinic (shared queries)")

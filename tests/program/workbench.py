@@ -9,10 +9,9 @@ from cranfield.app.experiment import Experiment
 from cranfield.app.loading import load
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.result import result_of
-from cranfield.model.results import to_json
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest, Settings
 from cranfield.workbench.service.responses import Trigger
-from cranfield.workbench.service.scoring import figures_of, score, void_of
+from cranfield.workbench.service.scoring import facts_of, record_of, score, void_of
 from cranfield.workbench.service.service import Service
 from cranfield.workbench.service.values import JobProblem, NewComparison, NewEvaluation
 
@@ -108,10 +107,8 @@ def evaluate(
     experiment = Experiment(loaded, (), k=10, measures=measures)
     settings = Settings.of(experiment, name=system, pilot=pilot)
     found = score(settings, loaded, run, info.format)
-    payload = to_json(result_of([found], with_answers=True)).encode()
-    figures = figures_of(found, settings)
     new = NewEvaluation(
-        *(made.id or 0, info.id, system, figures, settings, payload, to_json(calls_of((found,))).encode()),
+        *(made.id or 0, info.id, system, settings, record_of(found), calls_of((found,)), facts_of(found)),
         void=void or void_of(found, settings),
         tags=tags,
         configured=configured,
@@ -127,20 +124,7 @@ def compare(service: Service, baseline: int, candidate: int) -> int:
     claim = service.jobs.claim("test:1")
     assert claim is not None
     found = service.comparisons.compare(request)
-    about = found.measures[found.primary]
-    figures = {
-        "primary": str(found.primary),
-        "delta": about.delta,
-        "ci_low": about.ci_low,
-        "ci_high": about.ci_high,
-        "p_value": None,
-    }
-    options = {"request": request.model_dump(mode="json"), "figures": figures}
-    payload = to_json(result_of(found, with_answers=True)).encode()
-    calls = to_json(calls_of(found.evaluations, found)).encode()
-    new = NewComparison(
-        *(baseline, candidate, options, found.verdict.code.value, found.verdict.sentence, payload, calls)
-    )
+    new = NewComparison(request, result_of(found, with_answers=True), calls_of(found.evaluations, found))
     assert service.jobs.finish(claim, [new])
     return service.comparisons.for_job(claim.job).id
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
@@ -61,6 +61,7 @@ from cranfield.ranking.value import RankedHit
 from cranfield.stats.result import TestResult
 
 V = TypeVar("V")
+E = TypeVar("E", bound="EvaluationResult")
 S = TypeVar("S", StratumSummary, StratumComparison)
 
 
@@ -302,6 +303,7 @@ def result_of(
     sensitivity: Sensitivity | None = None,
     *,
     with_answers: bool = False,
+    always: Collection[str] = (),
 ) -> EvaluationResult | ComparisonResult | ManyResult:
     """The record of evaluations, or of a comparison of two or many.
 
@@ -310,6 +312,7 @@ def result_of(
         contrasts: of strata, where any were asked for.
         sensitivity: of a comparison of two, where it was asked for.
         with_answers: with the texts of the queries and what each system answered, as files have it.
+        always: keys of strata that are not left out where each query has another value.
     """
     evaluations = evaluations_of(result)
     summaries = [summary for evaluation in evaluations for summary in evaluation.summaries.values()]
@@ -318,7 +321,7 @@ def result_of(
         "convention": evaluations[0].ranking.convention.name,
         "convention_sentence": evaluations[0].ranking.convention.sentence,
         "ci_level": summaries[0].ci_level if summaries else None,
-        "systems": tuple(_system(each, getattr(result, "primary", None)) for each in evaluations),
+        "systems": tuple(_system(each, getattr(result, "primary", None), always) for each in evaluations),
         "contrasts": tuple(contrasts),
         "queries": _queries(evaluations, result) if with_answers else None,
     }
@@ -328,6 +331,26 @@ def result_of(
         return _of_many(result, about)
     found = tuple(replace(finding, system=each.name) for each in evaluations for finding in each.evidence)
     return EvaluationResult(**about, evidence=found, versions=versions("numpy"))
+
+
+def without_queries(record: E) -> E:
+    """The record of an evaluation, or of a comparison of two, without its parts that list queries: for lists of records."""
+    less: dict[str, Any] = {"classes": (), "failures": (), "queries": {}, "unscored": {}, "confusion": ()}
+    lighter: dict[str, Any] = {
+        "systems": tuple(replace(system, **less) for system in record.systems),
+        "evidence": tuple(replace(finding, query_ids=()) for finding in record.evidence),
+        "queries": None,
+    }
+    if isinstance(record, ComparisonResult):
+        lighter |= {
+            "comparisons": {measure: replace(each, differences={}) for measure, each in record.comparisons.items()},
+            "verdict_by_class": None,
+            "classes": (),
+            "buckets": {},
+            "moves": {},
+            "unpaired": {},
+        }
+    return replace(record, **lighter)
 
 
 KINDS: Mapping[object, type[EvaluationResult]] = {
@@ -462,14 +485,14 @@ def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
     return tuple(map(Caveat.of, sentences))
 
 
-def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
+def _system(evaluation: Evaluation, primary: Measure | None, always: Collection[str]) -> SystemResult:
     measure = primary or next(iter(evaluation.measures), None)
     failures = tuple(QueryFailure(*each) for each in evaluation.failures)
     measured: dict[Measure, tuple[StratumSummary, ...]] = {
-        each: summaries_by_stratum(evaluation, each) for each in evaluation.measures
+        each: summaries_by_stratum(evaluation, each, always) for each in evaluation.measures
     }
     if evaluation.ranking.classes:
-        measured |= class_measures_by_stratum(evaluation)
+        measured |= class_measures_by_stratum(evaluation, always)
     strata = _by_stratum(measured)
     columns = {
         each: [value if scored else None for value, scored in zip(evaluation.values[each].tolist(), known, strict=True)]
@@ -490,7 +513,7 @@ def _system(evaluation: Evaluation, primary: Measure | None) -> SystemResult:
         order="given" if evaluation.run is None else evaluation.run.order,
         reading=evaluation.reading,
         n_queries=len(evaluation.query_ids),
-        measures=dict(evaluation.summaries),
+        measures={each: evaluation.summaries[each] for each in evaluation.measures},
         by_stratum=tuple(
             StratumMeasures(*place, {each: row.summary for each, row in rows.items()}) for place, rows in strata.items()
         ),

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cranfield.base.errors import CranfieldError
 from cranfield.measures.kernels import expected_relevant, judged_within, never_judged
 from cranfield.model import QUERY_CLASSES, Absence, Convention, Outcome
 from cranfield.ranking.value import FloatQ, Ranking, condensed, exponential_gains, ties_reversed, with_gains
 
 if TYPE_CHECKING:
+    from pydantic import ValidationInfo
     from pydantic_core import CoreSchema
 
 
@@ -82,13 +84,23 @@ class Measure:
         from pydantic_core import core_schema
 
         text = core_schema.str_schema()
-        return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else READERS[0](value),
+        return core_schema.with_info_plain_validator_function(
+            cls._read,
             json_schema_input_schema=text,
             serialization=core_schema.plain_serializer_function_ser_schema(
                 lambda measure: measure.canonical, return_schema=text
             ),
         )
+
+    @classmethod
+    def _read(cls, value: Any, info: ValidationInfo) -> Measure:
+        """A measure in a record; in the context `KEEP_UNKNOWN`, what the catalogue does not know has its spelling as its name."""
+        try:
+            return value if isinstance(value, cls) else READERS[0](value)
+        except CranfieldError:
+            if info.context is KEEP_UNKNOWN:
+                return cls(value)
+            raise
 
     @property
     def depth(self) -> int | None:
@@ -105,6 +117,8 @@ class Measure:
         return dict(self.params).get(name, default)
 
 
+KEEP_UNKNOWN = {"unknown measures": "kept"}
+"""Context in which a record is read that may have measures of a plugin that is not installed."""
 READERS: list[Callable[[str], Measure]] = []
 """What reads a spelling: `cranfield.measures.parse`, which knows the catalogue, adds itself."""
 

@@ -64,9 +64,15 @@ def to_jsonable(record: object) -> Any:
     return adapter_of(type(record)).dump_python(record, mode="json")
 
 
-def from_jsonable(kind: type[R], data: object) -> R:
-    """The record that JSON holds. A field without a value and a value of another type are errors of pydantic; other keys are ignored."""
-    record: R = adapter_of(kind).validate_python(data)
+def from_jsonable(kind: type[R], data: object, context: object = None) -> R:
+    """The record that JSON holds. A field without a value and a value of another type are errors of pydantic; other keys are ignored.
+
+    Args:
+        kind: of the record.
+        data: the JSON.
+        context: what validators of fields see.
+    """
+    record: R = adapter_of(kind).validate_python(data, context=context)
     return record
 
 

@@ -24,7 +24,6 @@ from cranfield.workbench.service.responses import (
     DifferenceResponse,
     EvaluationChange,
     EvaluationResponse,
-    EvaluationSummary,
     JobResponse,
     Page,
     QueryRow,
@@ -279,9 +278,9 @@ class Client:
         """The measures with their explanations."""
         return self._get("/v1/measures", MeasureList)
 
-    def evaluations(self, **conditions: Any) -> Iterator[EvaluationSummary]:
+    def evaluations(self, **conditions: Any) -> Iterator[EvaluationResponse]:
         """Evaluations, the latest first: `testset="shop"`, `system="new"`, `tag="nightly"`, `pinned=True`."""
-        return self._list("/v1/evaluations", EvaluationSummary, conditions)
+        return self._list("/v1/evaluations", EvaluationResponse, conditions)
 
     def evaluation(self, evaluation_id: int) -> EvaluationResponse:
         """An evaluation with everything that its JSON holds."""
@@ -292,11 +291,11 @@ class Client:
         conditions = {} if measure is None else {"measure": measure}
         return self._list(f"/v1/evaluations/{evaluation_id}/queries", QueryRow, conditions)
 
-    def change(self, evaluation_id: int, **change: Any) -> EvaluationSummary:
+    def change(self, evaluation_id: int, **change: Any) -> EvaluationResponse:
         """Change `tags`, `note` or `pinned` of an evaluation."""
         body = EvaluationChange(**change).model_dump(exclude_none=True)
         response = self._send("PATCH", f"/v1/evaluations/{evaluation_id}", json=body, again=True)
-        return EvaluationSummary.model_validate_json(response.content)
+        return EvaluationResponse.model_validate_json(response.content)
 
     def report(self, evaluation_id: int, format: str = "html") -> str:  # noqa: A002 - as above
         """The report of an evaluation: `html`, `markdown`, `text`, `csv` or `json`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from cranfield.workbench.service.responses import EvaluationState, Figure, JudgedResponse
+from cranfield.workbench.service.responses import EvaluationState
 
 LONGEST_TEXT = 500
 """Characters of a title, a query or an item."""
@@ -17,6 +17,21 @@ class ToolAnswer(BaseModel):
     """The base of all."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, from_attributes=True)
+
+
+class Figure(ToolAnswer):
+    """A mean over queries, with its interval."""
+
+    mean: float | None
+    n: int
+    ci_low: float | None
+    ci_high: float | None
+
+
+class JudgedResponse(ToolAnswer):
+    """Share of results that are judged."""
+
+    mean: float | None
 
 
 class Untrusted(ToolAnswer):

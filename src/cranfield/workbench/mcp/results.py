@@ -55,8 +55,7 @@ class FoundResult:
         """The measure that decides."""
         if isinstance(self.value, Comparison):
             return self.value.primary
-        declared = None if self.info is None else self.info.figures.primary
-        return next((each for each in self.value.measures if each.canonical == declared), None)
+        return next(iter(self.value.measures), None)
 
     @property
     def void(self) -> list[answers.Untrusted]:
@@ -111,20 +110,25 @@ def evaluation_answer(found: FoundResult, most_strata: int = MAX_STRATA) -> answ
     info = found.info
     if info is None:
         raise InternalError(f"{found.ref} is not an evaluation")
-    figures = info.figures
-    others = figures.measures.keys() - {figures.primary}  # measures of a class alone are none of these
+    scores = info.scores
+    others = scores.measures.keys() - {info.primary}  # measures of a class alone are none of these
     strata = [
-        (key, value, {measure: figure for measure, figure in measured.items() if measure not in others})
-        for key, values in figures.strata.items()
+        (key, value, {str(measure): figure for measure, figure in measured.items() if measure not in others})
+        for key, values in info.strata.items()
         for value, measured in values.items()
     ]
     by_key: dict[str, dict[str, Any]] = {}
     for key, value, measured in strata[:most_strata]:
         by_key.setdefault(key, {})[value] = measured
     return answers.EvaluationAnswer.model_validate(
-        found.known(has_value=figures.has_value)
-        | {name: getattr(figures, name) for name in ("primary", "measures", "n_queries", "failures", "judged", "pilot")}
+        found.known(has_value=info.has_value)
         | {
+            "primary": None if info.primary is None else str(info.primary),
+            "measures": {str(measure): summary for measure, summary in scores.measures.items()},
+            "n_queries": scores.n_queries,
+            "failures": info.facts.failures,
+            "judged": scores.judged,
+            "pilot": info.pilot,
             "counts": info.state is EvaluationState.VALID,
             "state": info.state,
             "n_waiting": info.n_waiting,
@@ -134,7 +138,7 @@ def evaluation_answer(found: FoundResult, most_strata: int = MAX_STRATA) -> answ
             "at": datetime.fromtimestamp(info.at / 1000, UTC).isoformat(timespec="seconds"),
             "strata": by_key,
             "n_strata": len(strata),
-            "warnings": list(map(untrusted, figures.warnings[:MAX_WARNINGS])),
+            "warnings": list(map(untrusted, info.warnings[:MAX_WARNINGS])),
             "pinned": info.pinned,
             "tags": list(map(untrusted, info.tags)),
         }

@@ -23,7 +23,6 @@ from cranfield.workbench.server.pages import render_page
 from cranfield.workbench.server.results import comparison_queries, is_comparison_kept, service_of
 from cranfield.workbench.server.tables import (
     MAX_CSV,
-    code_of,
     comparison_table,
     csv_response,
     list_caption,
@@ -101,17 +100,17 @@ def flags(
     if baseline.testset_id != candidate.testset_id:
         yield from _set_flags(service, baseline, candidate)
     for name, before, after in (
-        ("Results requested (k)", baseline.figures.k, candidate.figures.k),
-        ("Convention", baseline.figures.convention, candidate.figures.convention),
-        ("Primary measure", baseline.figures.primary, candidate.figures.primary),
+        ("Results requested (k)", baseline.facts.k, candidate.facts.k),
+        ("Convention", baseline.record.convention, candidate.record.convention),
+        ("Primary measure", baseline.primary, candidate.primary),
     ):
         if before != after:
             yield f"{name}: {before if before is not None else 'not known'} in the baseline, {after if after is not None else 'not known'} in the candidate."
     for side in (baseline, candidate) if ahead else ():
-        share = side.figures.judged.get("mean")
-        if share is not None and share < 1:
+        judged = side.scores.judged
+        if judged.mean is not None and judged.mean < 1:
             yield (
-                f"{side_label(side)}: {100 * share:.0f} % of the first {side.figures.judged.get('k')} results are "
+                f"{side_label(side)}: {100 * judged.mean:.0f} % of the first {judged.measure.depth} results are "
                 "judged; the unjudged ones can change the verdict."
             )
 
@@ -119,7 +118,7 @@ def flags(
 def _side_flags(side: EvaluationInfo) -> Iterator[str]:
     if side.void:
         yield f"The figures of {side_label(side)} are invalid: {'; '.join(side.void)}."
-    if side.figures.pilot:
+    if side.pilot:
         yield f"{side_label(side)} is a pilot, not for the record."
     if side.book_id is not None:
         yield (
@@ -182,7 +181,7 @@ def comparison(request: Request, caller: Reader, comparison_id: int) -> Response
     base = f"/comparisons/{info.id}"
     values: dict[str, Any] = {
         "info": info,
-        "verdict": code_of(info.verdict),
+        "verdict": info.record.verdict,
         "labels": (side_label(info.baseline), side_label(info.candidate)),
         "flags": list(flags(service, info.baseline, info.candidate)),
         "grades": counted_later(request, info),

@@ -124,7 +124,7 @@ def history(service: Service, chosen: Chosen) -> Markup:
 
     found = service.evaluations.all(chosen.filter(MAX_POINTS + 1))
     shown = found[:MAX_POINTS]
-    points = [history_point(info) for info in reversed(shown) if not info.void and not info.figures.pilot]
+    points = [history_point(info) for info in reversed(shown) if not info.void and not info.pilot]
     measure = chosen.measure or measure_of(points) or ""
     found_lines = lines(points, measure)
     drawn = tuple(line for line in found_lines if len(line.points) > 1)
@@ -148,27 +148,27 @@ def history(service: Service, chosen: Chosen) -> Markup:
 
 def history_point(info: EvaluationInfo) -> HistoryPoint:
     """An evaluation as a point of a history."""
-    figures, latency = info.figures, info.figures.latency_ms or {}
+    latency = info.facts.latency_ms or {}
     return HistoryPoint(
         time=datetime.fromtimestamp(info.at / 1000, UTC),
         testset=info.testset_name,
         version=info.testset_version,
         digest=info.testset_digest,
         system=info.label,
-        convention=figures.convention,
+        convention=info.record.convention,
         measures={
-            name: Score(each.get("mean"), each.get("n") or 0, each.get("ci_low"), each.get("ci_high"))
-            for name, each in figures.measures.items()
+            measure.canonical: Score(each.mean, each.n, each.ci_low, each.ci_high)
+            for measure, each in info.scores.measures.items()
         },
-        primary=figures.primary,
+        primary=None if info.primary is None else info.primary.canonical,
         config_digest=info.config_digest or None,
-        k=figures.k,
-        n_queries=figures.n_queries,
-        n_failed=sum(figures.failures.values()),
-        judged=figures.judged.get("mean"),
+        k=info.facts.k,
+        n_queries=info.scores.n_queries,
+        n_failed=info.n_failed,
+        judged=info.scores.judged.mean,
         p50_ms=latency.get("p50"),
         p95_ms=latency.get("p95"),
-        pilot=figures.pilot,
+        pilot=info.pilot,
         values=f"evaluations/{info.id}",
     )
 
@@ -190,8 +190,12 @@ def evaluation(request: Request, caller: Reader, evaluation_id: int) -> HTMLResp
         on_newest=baseline is not None and are_versions_of_one(baseline, info),
         live=live_values(request, info),
         grades=counted_later(request, info) if info.book_id is None else None,
-        content=blocks(summary_sections(info), headline(info, compared_with, baseline), most_rows=PAGE),
-        meanings=explained(info.figures.measures, info.figures.convention),
+        content=blocks(
+            summary_sections(info, service.evaluations.payload(info.id)),
+            headline(info, compared_with, baseline),
+            most_rows=PAGE,
+        ),
+        meanings=explained(map(str, info.scores.measures), info.record.convention),
         comparisons=service.comparisons.all(evaluation=info.id, limit=10),
         others=[
             each
@@ -207,7 +211,7 @@ def verdict_on(service: Service, info: EvaluationInfo, baseline: EvaluationInfo 
     """
     if baseline is not None:
         for each in service.comparisons.of_runs(baseline.run_id, info.run_id):
-            if (each.primary, *_scored_on(each.candidate)) == (info.figures.primary, *_scored_on(info)):
+            if (each.record.primary, *_scored_on(each.candidate)) == (info.primary, *_scored_on(info)):
                 return each
     mine = [each for each in service.comparisons.all(evaluation=info.id) if each.candidate.id == info.id]
     if info.trigger is Trigger.WATCH:
@@ -218,7 +222,7 @@ def verdict_on(service: Service, info: EvaluationInfo, baseline: EvaluationInfo 
 
 
 def _scored_on(info: EvaluationInfo) -> tuple[str, int | None, str]:
-    return own_name(info.testset_name), info.figures.k, info.figures.convention
+    return own_name(info.testset_name), info.facts.k, info.record.convention
 
 
 @router.post("/evaluations/{evaluation_id:id}/notes")
@@ -266,7 +270,7 @@ def request_of(service: Service, info: EvaluationInfo) -> EvaluateRequest:
         raise UsageError("this evaluation was not made by a job of this server", hint="start a new evaluation")
     own: dict[str, object] = {"runs": (info.run_id,), "systems": ()}
     if not uploaded:
-        own = {"runs": (), "systems": (info.system,), "pilot": info.figures.pilot}
+        own = {"runs": (), "systems": (info.system,), "pilot": info.pilot}
         own |= {name: getattr(collected, name) for name in ("variant", "params", "components")}
     return made.model_copy(update={"testset": info.testset_name, "tags": info.tags, **own})
 

@@ -53,7 +53,7 @@ class Regression:
         """What it lost, and what it breaks."""
         rules = self.info.broken_rules
         broken = f"it breaks {count_noun(len(rules), 'rules')} of the gate: {'; '.join(rules)}" if rules else ""
-        lost = "" if self.comparison is None else self.comparison.sentence
+        lost = "" if self.comparison is None else self.comparison.record.verdict_sentence
         return ". ".join(filter(None, (lost.rstrip("."), broken)))
 
 
@@ -91,14 +91,14 @@ def overview(service: Service, since: int) -> Overview:
     testsets = service.testsets.names()
     due = [(info, refresh) for info in testsets if (refresh := refresh_of(service, info)) and refresh.overdue]
     n_jobs = service.jobs.counts()
-    n_verdicts = Counter(each.verdict for each in comparisons if each.is_of_record)
+    n_verdicts = Counter(each.record.verdict for each in comparisons if each.is_of_record)
     return Overview(
         evaluations=evaluations,
         regressions=tuple(_regressions(evaluations, comparisons)),
-        void=tuple(info for info in evaluations if info.void and not info.figures.pilot),
+        void=tuple(info for info in evaluations if info.void and not info.pilot),
         waiting=tuple(info for info in evaluations if info.state is EvaluationState.WAITING),
         comparisons=comparisons,
-        verdicts=tuple((code.text, n_verdicts[code.value]) for code in VerdictCode if n_verdicts[code.value]),
+        verdicts=tuple((code.text, n_verdicts[code]) for code in VerdictCode if n_verdicts[code]),
         failed=failed,
         n_running=n_jobs[JobState.RUNNING] + n_jobs[JobState.QUEUED],
         overdue=tuple(due),

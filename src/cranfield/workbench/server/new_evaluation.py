@@ -94,7 +94,7 @@ def like_evaluation(service: Service, evaluation_id: int) -> TeamRequest:
         variants=[info.variant] if info.variant in {variant.name for variant in service.variants.all()} else [],
         k=settings.k,
         measures=", ".join(
-            dict.fromkeys(filter(None, [info.figures.primary, *(settings.measures or info.figures.measures)]))
+            dict.fromkeys(map(str, filter(None, [info.primary, *(settings.measures or info.scores.measures)])))
         ),
         convention=settings.scoring.convention_name,
         book=NO_BOOK if book is None else book.name,

@@ -29,7 +29,7 @@ from cranfield.workbench.server.grade_hole import SIDES, grade_path
 from cranfield.workbench.server.pages import render_page, segment
 from cranfield.workbench.server.results import comparison_queries, evaluation_queries, service_of
 from cranfield.workbench.server.summary import headline
-from cranfield.workbench.server.tables import blocks, code_of, side_label
+from cranfield.workbench.server.tables import blocks, side_label
 
 if TYPE_CHECKING:
     from cranfield.reporting.query_data import QueryData
@@ -97,8 +97,8 @@ def query_of_comparison(request: Request, caller: Reader, number: int, query: st
     """Show both lists of one query."""
     info = service_of(request).comparisons.get(number)
     title = f"{side_label(info.candidate)} against {side_label(info.baseline)}"
-    code = code_of(info.verdict)
-    verdict = VerdictBlock(code.text, info.sentence, code.tone) if code is VerdictCode.INVALID else None
+    code = info.record.verdict
+    verdict = VerdictBlock(code.text, info.record.verdict_sentence, code.tone) if code is VerdictCode.INVALID else None
     return _page(request, caller, f"/comparisons/{number}", title, _detail(request, number, query), verdict)
 
 

@@ -1,14 +1,16 @@
-"""The figures of an evaluation as sections of a report, from what lists hold: nothing is scored for it."""
+"""An evaluation as sections of a report, from its record: nothing is scored for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cranfield.base.words import count_noun
+from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE, parse
+from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures.catalogue import sign_of
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
 from cranfield.reporting.document import (
@@ -30,12 +32,13 @@ from cranfield.reporting.document import (
     VerdictFact,
 )
 from cranfield.workbench.server.pages import when
-from cranfield.workbench.server.tables import CI, STATES, code_of
+from cranfield.workbench.server.tables import CI, STATES
 from cranfield.workbench.service.responses import EvaluationState
 
 if TYPE_CHECKING:
-    from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo
+    from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, Json
 
+N_WORST = 20
 MAX_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
 DIGEST_SHOWN = 19
@@ -53,8 +56,7 @@ def headline(
         comparison: of its answers with those of the baseline.
         baseline: the pinned evaluation of its test set; None: there is none, or it is this one.
     """
-    figures, code = info.figures, VerdictCode.INVALID
-    facts, of = tuple(_facts(info)), f" of {figures.primary}" if figures.primary else ""
+    code, facts, of = VerdictCode.INVALID, tuple(_facts(info)), f" of {info.primary}" if info.primary else ""
     if info.state is EvaluationState.VOID:
         return VerdictBlock(code.text, f"The figures of {info.label} are invalid.", code.tone, facts, info.void)
     if info.state in {EvaluationState.WAITING, EvaluationState.GRADED}:
@@ -64,19 +66,18 @@ def headline(
                 "These figures are from when the results were collected; the measures of its page use the "
                 "current grades of the book."
             )
-            if figures.has_value
+            if info.has_value
             else f"No query had a value{of} when the results were collected."
         )
         text = left + then
         cell = STATES[info.state]
-        return VerdictBlock(
-            str(cell.value), text, "open" if info.n_waiting else "even", facts, caveats=figures.warnings
-        )
+        tone: Tone = "open" if info.n_waiting else "even"
+        return VerdictBlock(str(cell.value), text, tone, facts, caveats=info.warnings)
     if info.state is EvaluationState.NO_VALUE and not info.broken_rules:
         name = str(STATES[info.state].value)
-        return VerdictBlock(name, f"No query has a value{of} yet.", "open", facts, caveats=figures.warnings)
-    if figures.pilot:
-        return VerdictBlock("pilot", "A pilot, not for the record.", "open", facts, caveats=figures.warnings)
+        return VerdictBlock(name, f"No query has a value{of} yet.", "open", facts, caveats=info.warnings)
+    if info.pilot:
+        return VerdictBlock("pilot", "A pilot, not for the record.", "open", facts, caveats=info.warnings)
     return _of_record(info, comparison, baseline, facts)
 
 
@@ -87,8 +88,8 @@ def _of_record(
     facts: tuple[VerdictFact, ...],
 ) -> VerdictBlock:
     """The verdict against the baseline and the rules of the gate."""
-    verdict = None if comparison is None else code_of(comparison.verdict)
-    broken, gate = info.broken_rules, info.figures.gate or {}
+    verdict = None if comparison is None else comparison.record.verdict
+    broken, gate = info.broken_rules, info.facts.gate or {}
     name: str = "not compared"
     tone: Tone = "open"
     is_of_record = comparison is not None and comparison.is_of_record
@@ -101,7 +102,7 @@ def _of_record(
             "This evaluation is the baseline of its test set; others are compared with it.",
         )
     elif comparison is not None:
-        sentence = comparison.sentence if is_of_record else f"{comparison.sentence} {PARTLY}"
+        sentence = comparison.record.verdict_sentence + ("" if is_of_record else f" {PARTLY}")
     else:
         sentence = _uncompared(info, baseline)
     if broken:
@@ -112,7 +113,7 @@ def _of_record(
         )
         tone = "bad"
     counts = VerdictFact("Evidence", "valid", "no check found a reason to reject the figures")
-    return VerdictBlock(name, sentence, tone, (*facts, counts), caveats=info.figures.warnings)
+    return VerdictBlock(name, sentence, tone, (*facts, counts), caveats=info.warnings)
 
 
 def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
@@ -123,120 +124,118 @@ def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
             "is better or worse."
         )
     text = f"Not compared with the baseline {baseline.label} #{baseline.id} yet."
-    primary = info.figures.primary
-    means = [each.figures.measures.get(primary or "", {}).get("mean") for each in (info, baseline)]
-    if None in means or info.testset_digest != baseline.testset_digest or baseline.book_id is not None:
+    primary = info.primary
+    found = [each.scores.measures.get(primary) for each in (info, baseline) if primary is not None]
+    means = [each.mean for each in found if each is not None and each.mean is not None]
+    if len(means) < 2 or info.testset_digest != baseline.testset_digest or baseline.book_id is not None:
         return text
     return f"{text} {primary}: {VALUE.text(means[0])}, baseline: {VALUE.text(means[1])}."
 
 
 def _facts(info: EvaluationInfo) -> Iterator[VerdictFact]:
-    figures = info.figures
-    primary = figures.measures.get(figures.primary or "")
+    scores, primary, n = info.scores, info.summary, 0
     if primary is not None:
-        text = VALUE.text(primary.get("mean"))
-        low, high = primary.get("ci_low"), primary.get("ci_high")
-        interval = "" if low is None else f"95 % CI {CI.text((low, high))}"
-        yield VerdictFact(f"{figures.primary}", text, interval)
-    unscored = f", {figures.n_unscored} without a value" if figures.n_unscored else ""
-    yield VerdictFact("Queries", f"{figures.n_queries}", f"n = {primary.get('n') if primary else 0}{unscored}")
-    mean, k = figures.judged.get("mean"), figures.judged.get("k")
-    yield VerdictFact("Judged", PERCENT.text(mean), f"of the first {k} results" if k else "")
-    n_failed = sum(figures.failures.values())
-    kinds = ", ".join(f"{kind}: {n}" for kind, n in figures.failures.items())
-    yield VerdictFact("Failed", f"{n_failed}", kinds or "no query failed", "bad" if n_failed else "")
-    if figures.latency_ms:
-        p50, p95 = (figures.latency_ms.get(key) for key in ("p50", "p95"))
+        n = primary.n
+        interval = "" if primary.ci_low is None else f"95 % CI {CI.text(_interval(primary))}"
+        yield VerdictFact(f"{info.primary}", VALUE.text(primary.mean), interval)
+    unscored = f", {scores.n_queries - n} without a value" if primary is not None and n < scores.n_queries else ""
+    yield VerdictFact("Queries", f"{scores.n_queries}", f"n = {n}{unscored}")
+    yield VerdictFact("Judged", PERCENT.text(scores.judged.mean), f"of the first {scores.judged.measure.depth} results")
+    kinds = ", ".join(f"{kind}: {n}" for kind, n in info.facts.failures.items())
+    yield VerdictFact("Failed", f"{info.n_failed}", kinds or "no query failed", "bad" if info.n_failed else "")
+    if info.facts.latency_ms:
+        p50, p95 = (info.facts.latency_ms.get(key) for key in ("p50", "p95"))
         if p50 is not None:
             yield VerdictFact(
                 "Latency", MS.text(p50), f"median; 95 % under {MS.text(p95)}" if p95 is not None else "median"
             )
 
 
-def summary_sections(info: EvaluationInfo) -> tuple[Section, ...]:
-    """Measures, strata, the worst queries, rules of the gate, and where it is all from."""
+def summary_sections(info: EvaluationInfo, payload: Json) -> tuple[Section, ...]:
+    """Measures, strata, the worst queries, rules of the gate, and where it is all from; `payload` is the JSON with all queries."""
     return tuple(
         section
-        for section in (_measures(info), *_strata(info), _worst(info), _gate(info), _provenance(info))
+        for section in (_measures(info), *_strata(info), _worst(info, payload), _gate(info), _provenance(info))
         if section is not None
     )
 
 
 def _measures(info: EvaluationInfo) -> Section:
-    found = info.figures.measures
+    found = info.scores.measures
     if not found:
         return Section("measures", "Measures", (Paragraph("No measure has a value for any query."),))
     rows: list[tuple[Cell, ...]] = [
-        (f"* {name}" if name == info.figures.primary else name, each.get("mean"), _interval(each), each.get("n"))
-        for name, each in found.items()
+        (f"* {measure}" if measure == info.primary else str(measure), each.mean, _interval(each), each.n)
+        for measure, each in found.items()
     ]
     columns = (Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
     caption = "Means over the n queries with a value; * primary measure"
     return Section("measures", "Measures", (Table(columns, rows, caption, shown=None),))
 
 
-def _interval(found: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    return found.get("ci_low"), found.get("ci_high")
+def _interval(found: Summary) -> tuple[float | None, float | None]:
+    return found.ci_low, found.ci_high
 
 
 def _strata(info: EvaluationInfo) -> Iterator[Section]:
     """A heat map and a table for each key of strata."""
     blocks: list[Block] = []
-    for place, (key, values) in enumerate(info.figures.strata.items()):
-        names = list(dict.fromkeys(chain(info.figures.measures, *values.values())))
-        names = [name for name in names if any(name in found for found in values.values())]
-        if names:
-            blocks += _stratum_blocks(place, key, values, names)
+    for place, (key, values) in enumerate(info.strata.items()):
+        blocks += _stratum_blocks(place, key, values, list(dict.fromkeys(chain(*values.values()))))
     if blocks:
         yield Section("strata", "Strata", tuple(blocks))
 
 
 def _stratum_blocks(
-    place: int, key: str, values: Mapping[str, Mapping[str, Mapping[str, Any]]], names: Sequence[str]
+    place: int, key: str, values: Mapping[str, Mapping[Measure, Summary]], measures: list[Measure]
 ) -> Iterator[Block]:
-    drawn = [name for name in names if CATALOGUE[parse(name).name].range == (0.0, 1.0)]
-    columns = (Column(key), Column("n", "count"), *(Column(name, "value") for name in names))
+    drawn = [each for each in measures if each.name in CATALOGUE and CATALOGUE[each.name].range == (0.0, 1.0)]
+    columns = (Column(key), Column("n", "count"), *(Column(str(each), "value") for each in measures))
     rows: list[tuple[Cell, ...]] = [
-        (
-            value or "none",
-            max((each.get("n") or 0 for each in found.values()), default=0),
-            *(found.get(name, {}).get("mean") for name in names),
-        )
+        (value or "none", max((each.n for each in found.values()), default=0), *_means(found, measures))
         for value, found in values.items()
     ]
     table = Table(columns, rows, f"Means by {key}", shown=None)
     if drawn and 2 <= len(values) <= MAX_DRAWN:
         heat = [
-            HeatRow(f"{row[0]} ({row[1]})", tuple(found.get(name, {}).get("mean") for name in drawn), frozenset())
+            HeatRow(f"{row[0]} ({row[1]})", _means(found, drawn), frozenset())
             for row, found in zip(rows, values.values(), strict=True)
         ]
-        spec, narrow = (heat_map(heat, drawn, drawn, screen) for screen in SCREENS)
+        names = list(map(str, drawn))
+        spec, narrow = (heat_map(heat, names, names, screen) for screen in SCREENS)
         legend: tuple[tuple[Swatch, str], ...] = (("good", "stronger colour: higher mean"),)
         alt = f"Means of {count_noun(len(heat), 'groups')} by {key}; the table has the numbers."
         yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table
     intervals: list[tuple[Cell, ...]] = [
-        (value or "none", name, each.get("mean"), _interval(each), each.get("n"))
+        (value or "none", str(measure), each.mean, _interval(each), each.n)
         for value, found in values.items()
-        for name, each in found.items()
+        for measure, each in found.items()
     ]
     inner = (Column(key), Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
     yield Details(f"With intervals, by {key}", (Table(inner, intervals, f"Means and intervals by {key}", shown=None),))
 
 
-def _worst(info: EvaluationInfo) -> Section | None:
-    if not info.figures.worst:
+def _means(found: Mapping[Measure, Summary], measures: list[Measure]) -> tuple[float | None, ...]:
+    return tuple(found[each].mean if each in found else None for each in measures)
+
+
+def _worst(info: EvaluationInfo, payload: Json) -> Section | None:
+    """The queries with the worst values of the primary measure."""
+    measure, values = info.primary, payload["systems"][0]["queries"]
+    if measure is None or not info.has_value:
         return None
+    found = {query: value for query, of in values.items() if (value := of.get(measure.canonical)) is not None}
     rows: list[tuple[Cell, ...]] = [
-        (Link(str(each["query"]), f"{info.id}/queries/{each['query']}"), each.get("text"), each.get("value"))
-        for each in info.figures.worst
+        (Link(query, f"{info.id}/queries/{query}"), payload["queries"][query]["text"], found[query])
+        for query in sorted(found, key=lambda query: sign_of(measure) * found[query])[:N_WORST]
     ]
-    columns = (Column("query"), Column("text"), Column(f"{info.figures.primary}", "value"))
-    return Section("worst", "Worst queries", (Table(columns, rows, f"Lowest {info.figures.primary}", shown=None),))
+    columns = (Column("query"), Column("text"), Column(str(measure), "value"))
+    return Section("worst", "Worst queries", (Table(columns, rows, f"Lowest {measure}", shown=None),))
 
 
 def _gate(info: EvaluationInfo) -> Section | None:
-    if not info.figures.gate:
+    if not info.facts.gate:
         return None
     rows: list[tuple[Cell, ...]] = [
         (
@@ -245,7 +244,7 @@ def _gate(info: EvaluationInfo) -> Section | None:
             if holds is None
             else TonedCell("holds" if holds else "broken", "" if holds else "bad"),
         )
-        for rule, holds in info.figures.gate.items()
+        for rule, holds in info.facts.gate.items()
     ]
     return Section(
         "gate", "Rules of the gate", (Table((Column("rule", "code"), Column("state")), rows, "Rules", shown=None),)
@@ -260,13 +259,13 @@ def _provenance(info: EvaluationInfo) -> Section:
         ("variant", info.variant),
         ("components", info.components),
         ("config of the system", info.config_digest[:DIGEST_SHOWN]),
-        ("results requested", "" if info.figures.k is None else str(info.figures.k)),
-        ("convention", info.figures.convention),
+        ("results requested", "" if info.facts.k is None else str(info.facts.k)),
+        ("convention", info.record.convention),
         ("stored run", str(info.run_id)),
         ("made", f"{when(info.at)}, by {info.account or info.trigger.value}"),
     ]
     shown = tuple((name, value) for name, value in facts if value)
     blocks: list[Block] = [KeyValues(shown)]
-    if info.void and info.figures.warnings:
-        blocks.append(Bullets(info.figures.warnings, "warning"))
+    if info.void and info.warnings:
+        blocks.append(Bullets(info.warnings, "warning"))
     return Section("provenance", "Provenance", tuple(blocks))

@@ -123,19 +123,17 @@ def evaluation_table(infos: Iterable[EvaluationInfo], caption: str, root: str = 
 
 
 def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
-    found = info.figures.measures.get(info.figures.primary or "", {})
-    marks = [*(("baseline",) if info.pinned else ()), *(("pilot",) if info.figures.pilot else ()), *info.tags]
+    found = info.summary
+    marks = [*(("baseline",) if info.pinned else ()), *(("pilot",) if info.pilot else ()), *info.tags]
     return (
         Link(f"{info.label} #{info.id}", f"{root}evaluations/{info.id}"),
         state_cell(info),
         Link(info.testset_name, f"{root}testsets/{info.testset_name}"),
         _time(info.at),
-        info.figures.primary,
-        found.get("mean"),
-        (found.get("ci_low"), found.get("ci_high")),
-        found.get("n"),
-        info.figures.judged.get("mean"),
-        sum(info.figures.failures.values()),
+        None if info.primary is None else str(info.primary),
+        *((None, (None, None), None) if found is None else (found.mean, (found.ci_low, found.ci_high), found.n)),
+        info.scores.judged.mean,
+        info.n_failed,
         ", ".join(marks),
     )
 
@@ -143,19 +141,13 @@ def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
 def state_cell(info: EvaluationInfo) -> TonedCell:
     """Whether the figures count, and where they do, whether they break rules of the gate."""
     if broken := info.broken_rules:
-        return TonedCell(f"breaks {len(broken)} of {count_noun(len(info.figures.gate or {}), 'rules')}", "bad")
+        return TonedCell(f"breaks {len(broken)} of {count_noun(len(info.facts.gate or {}), 'rules')}", "bad")
     return STATES[info.state]
 
 
-def verdict_cell(code: str) -> Cell:
+def verdict_cell(verdict: VerdictCode) -> Cell:
     """A verdict in words, with its tone."""
-    verdict = code_of(code)
     return TonedCell(verdict.text, verdict.tone)
-
-
-def code_of(code: str) -> VerdictCode:
-    """The row of a stored verdict."""
-    return next(each for each in VerdictCode if each.value == code)
 
 
 def comparison_table(infos: Iterable[ComparisonInfo], caption: str, root: str = "") -> Table:
@@ -174,11 +166,11 @@ def comparison_table(infos: Iterable[ComparisonInfo], caption: str, root: str = 
     rows: list[tuple[Cell, ...]] = [
         (
             Link(f"{side_label(info.candidate)} against {side_label(info.baseline)}", f"{root}comparisons/{info.id}"),
-            verdict_cell(info.verdict),
+            verdict_cell(info.record.verdict),
             info.candidate.testset_name,
-            info.primary,
-            info.delta,
-            (info.ci_low, info.ci_high),
+            str(info.record.primary),
+            info.difference.delta,
+            (info.difference.ci_low, info.difference.ci_high),
             info.p_value,
             _time(info.at),
             info.account,

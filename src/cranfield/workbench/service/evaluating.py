@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from cranfield.app.experiment import ZERO, AnswerCache, Experiment, experiment_on
 from cranfield.app.loading import options_of
@@ -15,16 +15,15 @@ from cranfield.config import Config
 from cranfield.config.grid import with_systems
 from cranfield.evaluation.latency import calls_of
 from cranfield.evaluation.options.blocks import CompareOptions
-from cranfield.evaluation.result import result_of
+from cranfield.evaluation.result import ComparisonResult, result_of
 from cranfield.evaluation.values import RATED_BY_SLOT, Evaluation
 from cranfield.measures import Measure, deepest_cutoff, parse, parse_all
 from cranfield.model import DEFAULT_CONVENTION, Run, TestSet
-from cranfield.model.results import to_json
 from cranfield.workbench.service.gating import rules_kept
 from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, Settings
 from cranfield.workbench.service.responses import JobState, StoredSource, Trigger
 from cranfield.workbench.service.runs import pack_run, run_file
-from cranfield.workbench.service.scoring import USUAL_MEASURES, figures_of, score, void_of
+from cranfield.workbench.service.scoring import USUAL_MEASURES, facts_of, record_of, score, void_of
 from cranfield.workbench.service.systems import ChosenSystem, chosen_systems
 from cranfield.workbench.service.values import NewComparison, NewEvaluation, NewRun, SetInfo
 
@@ -102,27 +101,8 @@ def compared(service: Service, request: CompareRequest | CompareResultsRequest) 
     if isinstance(request, CompareResultsRequest):
         request = _of_results(service, request)
     comparison = service.comparisons.compare(request)
-    payload = to_json(result_of(comparison, with_answers=True)).encode()
-    calls = to_json(calls_of(comparison.evaluations, comparison)).encode()
-    verdict = comparison.verdict
-    about = comparison.measures[comparison.primary]
-    test = about.tests.get(comparison.options.test)
-    figures = {
-        "primary": comparison.primary.canonical,
-        "delta": about.delta,
-        "ci_low": about.ci_low,
-        "ci_high": about.ci_high,
-        "p_value": None if test is None else test.p_two_sided,
-    }
-    names = ("test", "alpha", "margin", "seed")
-    options = {
-        "request": request.model_dump(mode="json"),
-        "figures": figures,
-        **({name: getattr(comparison.options, name) for name in names} | {"n_draws": comparison.n_draws}),
-    }
-    return NewComparison(
-        request.baseline, request.candidate, options, verdict.code.value, verdict.sentence, payload, calls
-    )
+    record = cast("ComparisonResult", result_of(comparison, with_answers=True))
+    return NewComparison(request, record, calls_of(comparison.evaluations, comparison))
 
 
 def _of_results(service: Service, request: CompareResultsRequest) -> CompareRequest:
@@ -256,7 +236,7 @@ def _of_run(service: Service, subject: EvaluationSubject, experiment: Experiment
         first = service.evaluations.first_of_run(run_id) if info.source is StoredSource.COLLECTED else None
         if first is not None:
             components = tuple(filter(None, first.components.split(",")))
-            kept = {"pilot": subject.request.pilot or first.figures.pilot, "components": components}
+            kept = {"pilot": subject.request.pilot or first.pilot, "components": components}
             subject = replace(subject, request=subject.request.model_copy(update=kept))
         made = _scored(service, subject, experiment, (info.name, path, info.format, run_id))
     if first is None:
@@ -279,15 +259,16 @@ def _scored(
     # the rules are for the whole system, on all queries, with their grades
     config = None if request.pilot or request.components or request.book else subject.config
     rules, undecided = rules_kept(service, config, subject.key, experiment, evaluation, subject.info.name)
-    figures = figures_of(evaluation, settings, rules)
+    notes = (*evaluation.warnings, *undecided, *_left_out(subject, experiment))
+    evaluation = replace(evaluation, warnings=notes)
     return NewEvaluation(
         testset=subject.info.id or 0,
         run=stored,
         system=name,
-        figures=replace(figures, warnings=(*figures.warnings, *undecided, *_left_out(subject, experiment))),
         settings=settings,
-        payload=to_json(result_of(evaluation, with_answers=True)).encode(),
-        calls=to_json(calls_of((evaluation,))).encode(),
+        record=record_of(evaluation),
+        calls=calls_of((evaluation,)),
+        facts=facts_of(evaluation, rules),
         void=void_of(evaluation, settings),
         book_id=book_id,
         tags=request.tags,

@@ -228,7 +228,7 @@ def score_again(service: Service, infos: Sequence[EvaluationInfo], version: SetI
         testset=version.ref,
         runs=tuple(info.run_id for info in infos),
         k=settings.k,
-        measures=tuple(settings.measures or first.figures.measures),
+        measures=tuple(settings.measures or map(str, first.scores.measures)),
         primary=settings.primary,
         convention=settings.scoring.convention_name,
         note="scored again on another version of the test set: "

@@ -232,76 +232,6 @@ class JobResponse(ResponseBody):
         return self.state in ENDED
 
 
-class Figure(ResponseBody):
-    """A mean over queries, with its interval."""
-
-    mean: Number
-    """Null: no query has a value."""
-    n: int
-    ci_low: Number = None
-    ci_high: Number = None
-
-
-class JudgedResponse(ResponseBody):
-    """Share of the first `k` results that are judged."""
-
-    mean: Number
-    k: int | None
-
-
-class EvaluationSummary(ResponseBody):
-    """One system on one test set, without its queries. Reasons for being void come first."""
-
-    void: list[str]
-    """Why the figures do not count; empty where they do."""
-    metrics: dict[str, Number]
-    """Key of each measure, `recall_at_10`, to its mean; null where no query has a value."""
-    per_query_type: dict[str, dict[str, Number]]
-    """The same for each type of query: the values of the stratum `query_type`, `task_type` or `class`, the first there is."""
-    state: EvaluationState
-    n_waiting: int
-    """Results of its book that still wait for a grade; 0 outside a book."""
-    id: int
-    job_id: int | None
-    testset: str
-    """`NAME@ID`."""
-    testset_digest: str
-    run_id: int
-    system: str
-    variant: str
-    components: list[str]
-    """Empty: all."""
-    trigger: Trigger
-    at: int
-    account: str
-    primary: str | None
-    """Spelling of the measure that decides."""
-    measures: dict[str, Figure]
-    """Spelling to mean and interval."""
-    strata: dict[str, dict[str, dict[str, Figure]]]
-    """Stratum to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
-    n_queries: int
-    n_unscored: int
-    """Queries without a value of the primary measure."""
-    has_value: bool
-    """False if no query has a value of the primary measure, for example before the first grade."""
-    failures: dict[str, int]
-    """Kind of failure to the number of queries."""
-    judged: JudgedResponse
-    latency_ms: dict[str, Any] | None
-    gate: dict[str, bool | None] | None
-    """Rule of the config's gate to whether it holds; null: not decided, and `warnings` says why."""
-    warnings: list[str]
-    k: int | None
-    convention: str
-    pilot: bool
-    book_id: int | None
-    tags: list[str]
-    note: str
-    pinned: bool
-    """The baseline of its test set."""
-
-
 class RecordSchema:
     """The schema of a record that is passed on as it is stored; the record is imported when a schema is requested."""
 
@@ -318,11 +248,49 @@ class RecordSchema:
         return handler(adapter_of(getattr(module, self._name)).core_schema)
 
 
-class EvaluationResponse(EvaluationSummary):
-    """An evaluation with everything that `results.json` holds."""
+class EvaluationResponse(ResponseBody):
+    """One system on one test set: its result, and what the server knows of it. Reasons for being void come first."""
 
+    void: list[str]
+    """Why the figures do not count; empty where they do."""
+    metrics: dict[str, Number]
+    """Key of each measure, `recall_at_10`, to its mean; null where no query has a value."""
+    per_query_type: dict[str, dict[str, Number]]
+    """The same for each type of query: the values of the stratum `query_type`, `task_type` or `class`, the first there is."""
+    state: EvaluationState
+    n_waiting: int
+    """Results of its book that still wait for a grade; 0 outside a book."""
+    id: int
+    job_id: int | None
+    testset: str
+    """`NAME@ID`."""
+    run_id: int
+    system: str
+    variant: str
+    components: list[str]
+    """Empty: all."""
+    trigger: Trigger
+    at: int
+    account: str
+    primary: str | None
+    """Spelling of the measure that decides."""
+    k: int | None
+    """Results requested for each query; null for an uploaded run."""
+    failures: dict[str, int]
+    """Kind of failure to the number of queries; a query that expects nothing does not fail where its run does not have it."""
+    latency_ms: dict[str, Any] | None
+    """Percentiles, number, sum and a cumulative histogram of the calls; null where none was timed."""
+    gate: dict[str, bool | None] | None
+    """Rule of the config's gate to whether it holds; null: not decided, and a warning of the result says why."""
+    book_id: int | None
+    tags: list[str]
+    note: str
+    pinned: bool
+    """The baseline of its test set."""
     result: Annotated[dict[str, Any], RecordSchema("EvaluationResult")]
-    """The JSON that `cranfield evaluate --format json` prints: systems, strata, every query."""
+    """The record of `results.json`, as `cranfield evaluate --format json` prints it: the system is `systems[0]`. A request for one evaluation
+    gives all of it, with every query and its answers. Lists and summaries leave out the parts that list queries: `queries`, `unscored`,
+    `failures`, `classes` and `confusion` of the system, and `query_ids` of the evidence."""
 
 
 class EvaluationChange(BaseModel):
@@ -369,33 +337,22 @@ class ComparedRow(ResponseBody):
     candidate: QuerySide
 
 
-class ComparisonSummary(ResponseBody):
-    """Two evaluations compared, without their queries."""
+class ComparisonResponse(ResponseBody):
+    """Two evaluations compared: the result, and what the server knows of it."""
 
     void: list[str]
     """Why one of the two evaluations does not count; empty where both do. The verdict is `invalid` then."""
     id: int
     job_id: int | None
-    verdict: str
-    sentence: str
-    primary: str
-    delta: Number
-    """Candidate minus baseline."""
-    ci_low: Number
-    ci_high: Number
-    p_value: Number
     baseline: int
     """Id of an evaluation."""
     candidate: int
     at: int
     account: str
-
-
-class ComparisonResponse(ComparisonSummary):
-    """A comparison with everything that `results.json` holds."""
-
     result: Annotated[dict[str, Any], RecordSchema("ComparisonResult")]
-    """The JSON that `cranfield compare --format json` prints."""
+    """The record of `results.json`, as `cranfield compare --format json` prints it: `verdict`, `verdict_sentence`, and `comparisons[primary]`
+    with the difference, its interval and tests. Lists leave out the same parts as of an evaluation, and `differences` of the measures,
+    `buckets`, `moves`, `unpaired` and the verdict by class."""
 
 
 class DifferenceResponse(ResponseBody):

@@ -86,6 +86,7 @@ class Evaluations(StoredEvaluations):
     def score_in_book(self, book_id: int, settings: Settings, testset: TestSet, run: Run) -> Evaluation:
         """Score a run by the grades that a book has now."""
         from cranfield.workbench.service.live_measures import evaluate_in_book
+        from cranfield.workbench.service.scoring import primary_first
 
         made = evaluate_in_book(
             self._store,
@@ -97,7 +98,7 @@ class Evaluations(StoredEvaluations):
             depth=settings.k,
             limits=settings.scoring.limits,
         )
-        return replace(made, pilot=made.pilot or settings.pilot)
+        return primary_first(replace(made, pilot=made.pilot or settings.pilot), settings)
 
     def live(self, info: EvaluationInfo) -> LiveMeasures:
         """The measures of an evaluation as the grades of its book are now."""
@@ -136,7 +137,7 @@ class Comparisons(StoredComparisons):
         Raises:
             UnknownNameError: there is none of this number.
         """
-        return self.compare(CompareRequest.model_validate(self.get(comparison_id).options["request"]))
+        return self.compare(self.get(comparison_id).request)
 
 
 def check_two(baseline: object, candidate: object) -> None:

@@ -9,9 +9,14 @@ from typing import Any
 from pydantic import Field
 
 from cranfield.base.errors import Problem
+from cranfield.evaluation.evidence.values import caveat_sentences
+from cranfield.evaluation.latency import CallsResult
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, SystemResult
+from cranfield.evaluation.values import MeasureComparison, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import Measure
 from cranfield.workbench.service.outcome import BenefitOutcome
-from cranfield.workbench.service.requests import JobRequest, Settings
+from cranfield.workbench.service.requests import CompareRequest, JobRequest, Settings
 from cranfield.workbench.service.responses import (
     ENDED,
     EvaluationState,
@@ -100,46 +105,24 @@ class Claim:
     worker: str
 
 
-@dataclass(frozen=True)
-class EvaluationFigures:
-    """What lists, charts and metrics need of an evaluation."""
+@dataclass(frozen=True, slots=True)
+class EvaluationFacts:
+    """What a server knows of an evaluation beside its record and the calls of its system."""
 
-    measures: Mapping[str, Json]
-    """Spelling of a measure to `mean`, `n`, `ci_low`, `ci_high`; the primary one first. Null: no query has a value."""
-    strata: Mapping[str, Mapping[str, Mapping[str, Json]]]
-    """Key of strata to value to spelling to the same; a stratum whose queries are all of one class also has the measures of that class."""
-    n_queries: int
-    n_unscored: int
-    """Queries without a value of the primary measure."""
-    failures: Mapping[str, int]
-    """Kind of failure to the number of queries, the kinds that happened only."""
-    judged: Json
-    """`mean` share of judged results among the first `k`, and `k`."""
-    latency_ms: Json | None
-    """`p50`, `p95`, `p99`, `n`, `sum`, and `buckets`: a list of upper bound (ms; null is no bound) and count up to it. None: no call was timed."""
-    gate: Mapping[str, bool | None] | None
-    """Rule of the config's gate, in words, to whether it holds; None without rules for this test set. Rules on a baseline compare
-    with the pinned evaluation. A rule that could not be decided is null, and the reason is in `warnings`."""
-    primary: str | None
-    """Spelling of the primary measure; None where no query is judged."""
-    worst: tuple[Json, ...] = ()
-    """The 20 queries with the worst values of the primary measure: `query`, `text`, `value`."""
-    warnings: tuple[str, ...] = ()
-    """Caveats and notes; what makes the figures void is in `EvaluationInfo.void`."""
     k: int | None = None
     """Results requested for each query; None for an uploaded run."""
-    convention: str = ""
-    pilot: bool = False
-
-    @property
-    def has_value(self) -> bool:
-        """Whether a query has a value of the primary measure; none has before the first grade."""
-        return bool(self.measures.get(self.primary or "", {}).get("n"))
+    failures: Mapping[str, int] = field(default_factory=dict)
+    """Kind of failure to the number of queries, as the rule `failures` of a gate counts them; the kinds that happened only."""
+    latency_ms: Json | None = None
+    """`p50`, `p95`, `p99`, `n`, `sum`, and `buckets`: a list of upper bound (ms; null is no bound) and count up to it. None: no call was timed."""
+    gate: Mapping[str, bool | None] | None = None
+    """Rule of the config's gate, in words, to whether it holds; None without rules for this test set. Rules on a baseline compare
+    with the pinned evaluation. A rule that could not be decided is null, and a warning of the record has the reason."""
 
 
 @dataclass(frozen=True)
 class EvaluationInfo:
-    """An evaluation without its queries; `payload` has all."""
+    """An evaluation without its queries; `payload` of the store has all."""
 
     id: int
     job_id: int | None
@@ -162,7 +145,9 @@ class EvaluationInfo:
     """Metrics and alerts follow it: live answers of a system of the config, scored as the config or a schedule says."""
     account_id: int | None
     account: str
-    figures: EvaluationFigures
+    record: EvaluationResult
+    """Without its queries: see `without_queries`. The primary measure is the first."""
+    facts: EvaluationFacts
     void: tuple[str, ...]
     """Why its figures do not count; empty where they do."""
     book_id: int | None
@@ -174,6 +159,49 @@ class EvaluationInfo:
     """Items that its book had when it was made, and that still wait for a grade; 0 where the book is closed."""
 
     @property
+    def scores(self) -> SystemResult:
+        """The part of the record about the system."""
+        return self.record.systems[0]
+
+    @property
+    def primary(self) -> Measure | None:
+        """The measure that decides; None where no query is judged."""
+        return next(iter(self.scores.measures), None)
+
+    @property
+    def summary(self) -> Summary | None:
+        """The primary measure over all queries."""
+        return next(iter(self.scores.measures.values()), None)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether a query has a value of the primary measure; none has before the first grade."""
+        return self.summary is not None and self.summary.n > 0
+
+    @property
+    def pilot(self) -> bool:
+        """Whether it is not for the record."""
+        return self.scores.pilot
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Caveats and notes; what makes the figures void is in `void`."""
+        return (*caveat_sentences(self.record.evidence), *self.scores.warnings)
+
+    @property
+    def n_failed(self) -> int:
+        """Queries that failed or have no answer."""
+        return sum(self.facts.failures.values())
+
+    @property
+    def strata(self) -> Mapping[str, Mapping[str, Mapping[Measure, Summary]]]:
+        """Key of strata to value to measures; a stratum whose queries are all of one class also has those of that class."""
+        found: dict[str, dict[str, Mapping[Measure, Summary]]] = {}
+        for each in self.scores.by_stratum:
+            found.setdefault(each.key, {})[each.value] = each.measures
+        return found
+
+    @property
     def state(self) -> EvaluationState:
         """Whether its figures count."""
         if self.void:
@@ -182,12 +210,12 @@ class EvaluationInfo:
             return EvaluationState.WAITING
         if self.book_id is not None:
             return EvaluationState.GRADED
-        return EvaluationState.VALID if self.figures.has_value else EvaluationState.NO_VALUE
+        return EvaluationState.VALID if self.has_value else EvaluationState.NO_VALUE
 
     @property
     def broken_rules(self) -> tuple[str, ...]:
         """Rules of the gate that it breaks; none where its figures do not count."""
-        gate = {} if self.void else self.figures.gate or {}
+        gate = {} if self.void else self.facts.gate or {}
         return tuple(rule for rule, holds in gate.items() if holds is False)
 
     @property
@@ -224,38 +252,41 @@ class EvaluationFilter:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonInfo:
-    """A comparison without its queries; `payload` has all."""
+    """A comparison without its queries; `payload` of the store has all."""
 
     id: int
     job_id: int | None
     baseline: EvaluationInfo
     candidate: EvaluationInfo
-    options: Json
-    """Options of the request; defaults are filled in."""
-    verdict: str
-    """A `VerdictCode`."""
-    sentence: str
-    primary: str
-    delta: float | None
-    ci_low: float | None
-    ci_high: float | None
-    p_value: float | None
+    request: CompareRequest
+    record: ComparisonResult
+    """Without its queries: see `without_queries`."""
     at: int
     account_id: int | None
     account: str
 
     @property
+    def difference(self) -> MeasureComparison:
+        """The primary measure on both sides."""
+        return self.record.comparisons[self.record.primary]
+
+    @property
+    def p_value(self) -> float | None:
+        """That of the declared test on the primary measure."""
+        tested = self.difference.tests.get(self.record.test)
+        return None if tested is None else tested.p_two_sided
+
+    @property
     def is_of_record(self) -> bool:
         """Whether its verdict says something of the candidate as a whole: no side is a pilot, and both are of the same components."""
-        is_pilot = self.baseline.figures.pilot or self.candidate.figures.pilot
+        is_pilot = self.baseline.pilot or self.candidate.pilot
         return not is_pilot and self.baseline.components == self.candidate.components
 
     @property
     def is_regression(self) -> bool:
         """Whether the candidate lost; the pinned baseline does not lose by what is newer and better."""
-        return (
-            self.is_of_record and self.verdict in {VerdictCode.WORSE, VerdictCode.MIXED} and not self.candidate.pinned
-        )
+        is_lost = self.record.verdict in {VerdictCode.WORSE, VerdictCode.MIXED}
+        return self.is_of_record and is_lost and not self.candidate.pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +321,11 @@ class NewEvaluation:
     run: NewRun | int
     """The answers, or the id of the stored run."""
     system: str
-    figures: EvaluationFigures
     settings: Settings
-    payload: bytes
-    """The JSON of the result, with every query."""
-    calls: bytes
-    """The JSON of its `CallsResult`."""
+    record: EvaluationResult
+    """With every query and its answers."""
+    calls: CallsResult
+    facts: EvaluationFacts = field(default_factory=EvaluationFacts)
     variant: str = ""
     components: str = ""
     config_digest: str = ""
@@ -321,15 +351,10 @@ class NewRun:
 class NewComparison:
     """A comparison that a job made, for `jobs.finish`."""
 
-    baseline: int
-    candidate: int
-    options: Json
-    verdict: str
-    sentence: str
-    payload: bytes
-    """The JSON of the result, with every query."""
-    calls: bytes
-    """The JSON of its `CallsResult`."""
+    request: CompareRequest
+    record: ComparisonResult
+    """With every query and its answers."""
+    calls: CallsResult
 
 
 Result = NewEvaluation | NewComparison | BenefitOutcome

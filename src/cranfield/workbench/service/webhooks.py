@@ -106,7 +106,7 @@ def messages(service: Service, job: JobInfo) -> Iterator[WebhookMessage]:
     if job.outcome is not None:
         yield from _of_experiment(job.outcome, job)
     for number, info in enumerate(service.evaluations.for_job(job.id)):
-        if not info.figures.pilot:
+        if not info.pilot:
             yield from _of_evaluation(info, job, number)
 
 
@@ -123,7 +123,7 @@ def _of_evaluation(info: EvaluationInfo, job: JobInfo, number: int) -> Iterator[
         text = f"{what} waits for grades of {count_noun(info.n_waiting, 'results')} in its book"
         yield WebhookMessage("waiting-for-grades", text, job.id, number, place, {**facts, "results": info.n_waiting})
     elif broken:
-        text = f"{what} breaks {len(broken)} of {len(info.figures.gate or {})} rules of the gate: {'; '.join(broken)}"
+        text = f"{what} breaks {len(broken)} of {len(info.facts.gate or {})} rules of the gate: {'; '.join(broken)}"
         yield WebhookMessage("gate-failed", text, job.id, number, place, {**facts, "rules": broken})
 
 
@@ -137,12 +137,12 @@ def _of_experiment(outcome: BenefitOutcome, job: JobInfo) -> Iterator[WebhookMes
 
 
 def _of_comparison(info: ComparisonInfo, job: JobInfo) -> Iterator[WebhookMessage]:
-    facts = {"comparison": info.id, "verdict": info.verdict, "testset": info.candidate.testset_name}
+    facts = {"comparison": info.id, "verdict": info.record.verdict, "testset": info.candidate.testset_name}
     facts |= {"baseline": info.baseline.label, "candidate": info.candidate.label}
-    is_void = info.is_of_record and info.verdict == VerdictCode.INVALID
+    is_void = info.is_of_record and info.record.verdict is VerdictCode.INVALID
     if is_void or info.is_regression:
         event: Event = "void" if is_void else "worse"
-        yield WebhookMessage(event, info.sentence, job.id, 0, f"/comparisons/{info.id}", facts)
+        yield WebhookMessage(event, info.record.verdict_sentence, job.id, 0, f"/comparisons/{info.id}", facts)
 
 
 @dataclass(frozen=True, slots=True)

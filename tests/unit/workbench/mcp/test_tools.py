@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.unit.workbench.records import with_mean
 from tests.unit.workbench.service.shop import work_here
 
 from cranfield import compare, evaluate
@@ -253,9 +254,7 @@ def test_a_result_without_any_value_does_not_count(evidence: McpEvidence) -> Non
         made = content(await call("evaluate", testset="testset", run="runs/a.trec"))
         found = evidence.get(made["result"])
         assert found.info is not None
-        empty = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
-        figures = replace(found.info.figures, measures={"nDCG@5": empty})
-        nothing = evaluation_answer(replace(found, info=replace(found.info, figures=figures)))
+        nothing = evaluation_answer(replace(found, info=replace(found.info, record=with_mean(found.info.record, None))))
         assert (nothing.counts, nothing.has_value, nothing.void) == (False, False, [])
         assert list(made)[:3] == ["counts", "void", "has_value"]
         assert made["counts"] is made["has_value"] is True

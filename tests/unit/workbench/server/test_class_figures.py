@@ -5,22 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.workbench.records import with_mean, with_scores
 from tests.unit.workbench.service.metrics.observations import observed, written
 
 from cranfield import Query, TestSet, evaluate
-from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
-from cranfield.evaluation.result import result_of
+from cranfield.evaluation.result import result_of, without_queries
 from cranfield.evaluation.values import Evaluation
 from cranfield.model import Answer, Hit, Negative, Outcome, Run
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Chart, TonedCell
 from cranfield.workbench.server.summary import headline, summary_sections
 from cranfield.workbench.server.tables import state_cell
-from cranfield.workbench.server.v1.results import evaluation_summary
+from cranfield.workbench.server.v1.results import evaluation_response
 from cranfield.workbench.service.metrics.observed import from_results
 from cranfield.workbench.service.metrics.scrape import measured
-from cranfield.workbench.service.requests import Settings
-from cranfield.workbench.service.scoring import figures_of
+from cranfield.workbench.service.scoring import facts_of, record_of
 from cranfield.workbench.service.values import EvaluationInfo
 
 KINDS = TestSet(
@@ -45,36 +44,38 @@ def scored() -> Evaluation:
 @pytest.fixture
 def info(bench, scored: Evaluation) -> EvaluationInfo:
     stored = bench.service.evaluations.get(bench.ids["second"])
-    settings = Settings(k=10, scoring=ScoringOptions(), compare=CompareOptions(primary="nDCG@10"))
-    return replace(stored, figures=figures_of(scored, settings))
+    return replace(stored, record=without_queries(record_of(scored)), facts=facts_of(scored))
 
 
 def test_queries_where_nothing_should_be_found_have_their_measure_in_the_api(info: EvaluationInfo) -> None:
-    found = evaluation_summary(info)
-    quiet = found.strata["class"]["N"]
-    assert quiet["Silence"].model_dump(include={"mean", "n"}) == SILENCE
-    assert (quiet["nDCG@10"].mean, quiet["nDCG@10"].n) == (None, 0)
+    found = evaluation_response(info)
+    [system] = found.result["systems"]
+    strata = {each["value"]: each["measures"] for each in system["by_stratum"] if each["key"] == "class"}
+    quiet = strata["N"]
+    assert {name: quiet["Silence"][name] for name in SILENCE} == SILENCE
+    assert (quiet["nDCG@10"]["mean"], quiet["nDCG@10"]["n"]) == (None, 0)
     assert found.per_query_type["N"] == {"ndcg_at_10": None, "silence": 0.75}
-    assert found.strata["class"]["A"]["RR@10"].mean == found.per_query_type["A"]["mrr_at_10"] == pytest.approx(5 / 6)
-    assert "Silence" not in found.strata["class"]["A"]
-    assert list(found.measures) == ["nDCG@10"]
+    assert strata["A"]["RR@10"]["mean"] == found.per_query_type["A"]["mrr_at_10"] == pytest.approx(5 / 6)
+    assert "Silence" not in strata["A"]
+    assert list(system["measures"]) == ["nDCG@10"]
 
 
 def test_without_a_value_of_the_primary_measure_nothing_is_valid(info: EvaluationInfo) -> None:
-    empty = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
-    nothing = replace(info, figures=replace(info.figures, measures={"nDCG@10": empty}))
-    assert (evaluation_summary(info).has_value, evaluation_summary(nothing).has_value) == (True, False)
+    nothing = replace(info, record=with_mean(info.record, None))
+    assert (evaluation_response(info).state, evaluation_response(nothing).state) == ("valid", "no_value")
     assert state_cell(nothing) == TonedCell("no value", "open")
     assert state_cell(info) == TonedCell("valid", "")
     block = headline(nothing)
     assert (block.name, block.sentence) == ("no value", "No query has a value of nDCG@10 yet.")
-    without = headline(replace(nothing, figures=replace(nothing.figures, measures={}, primary=None)))
+    without = headline(replace(nothing, record=with_scores(info.record, measures={})))
     assert without.sentence == "No query has a value yet."
     assert headline(replace(nothing, void=("every query failed",))).reasons == ("every query failed",)
 
 
-def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInfo) -> None:
-    [strata] = [section for section in summary_sections(info) if section.name == "strata"]
+def test_they_are_in_the_heat_map_and_the_tables_of_the_page(info: EvaluationInfo, scored: Evaluation) -> None:
+    [strata] = [
+        section for section in summary_sections(info, to_jsonable(record_of(scored))) if section.name == "strata"
+    ]
     [drawn] = [block for block in strata.blocks if isinstance(block, Chart)]
     assert "N (4)" in str(drawn.spec)
     assert "N (4), Silence: 0.75" in str(drawn.spec)

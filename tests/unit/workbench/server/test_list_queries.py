@@ -11,6 +11,7 @@ from pathlib import Path
 from fastapi import FastAPI
 from sqlalchemy import event
 from starlette.testclient import TestClient
+from tests.unit.workbench.records import CALLS, comparison_record, evaluation_record
 from tests.unit.workbench.server.conftest import ADDRESS, HTML, with_store
 
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
@@ -24,22 +25,10 @@ from cranfield.workbench.server.signing import _signer
 from cranfield.workbench.service.requests import CompareRequest, EvaluateRequest
 from cranfield.workbench.service.responses import Trigger
 from cranfield.workbench.service.service import Service, open_service
-from cranfield.workbench.service.values import EvaluationFigures, JobProblem, NewComparison, NewEvaluation, NewRun
+from cranfield.workbench.service.values import JobProblem, NewComparison, NewEvaluation, NewRun
 
 FEW, MANY = 3, 30
 NOON = 1_795_435_200_000
-FIGURES = EvaluationFigures(
-    {"RR": {"mean": 0.5, "n": 1, "ci_low": None, "ci_high": None}},
-    {},
-    1,
-    0,
-    {},
-    {"mean": 1.0, "k": 10},
-    None,
-    None,
-    "RR",
-)
-COMPARED = {"figures": {"primary": "RR", "delta": 0.0, "ci_low": None, "ci_high": None, "p_value": None}}
 PROBLEM = JobProblem(message="no such file", where="help.yaml", hint="name another", code="input")
 PLACES = {"{book}": "b0", "{name}": "t0", "{testset}": "t0", "{job_id:int}": "1", "{item_id}": "1"}
 """What stands in the address of a list in the place of a parameter."""
@@ -88,17 +77,17 @@ def fill(store: Store, service: Service, n: int) -> None:
             kept.id,
             NewRun("search", f"sha256:{place}", line, 1),
             f"search{place}",
-            FIGURES,
             {"k": 10},
-            b"{}",
-            b"{}",
+            evaluation_record(),
+            CALLS,
             book_id=first,
         )
         assert service.jobs.finish(claim, [new])
         if place:
-            service.jobs.add(CompareRequest(baseline=1, candidate=place + 1), Trigger.API, rater.id)
+            compare = CompareRequest(baseline=1, candidate=place + 1)
+            service.jobs.add(compare, Trigger.API, rater.id)
             claim = service.jobs.claim("one")
-            compared = NewComparison(1, place + 1, COMPARED, "invalid", "The scores do not count.", b"{}", b"{}")
+            compared = NewComparison(compare, comparison_record("invalid"), CALLS)
             assert service.jobs.finish(claim, [compared])
         service.jobs.add(request, Trigger.API, rater.id)
         service.jobs.fail(service.jobs.claim("one"), [PROBLEM])

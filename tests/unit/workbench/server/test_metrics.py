@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cranfield.base.errors import UsageError
+from cranfield.measures import parse
 from cranfield.workbench.config import MetricsConfig, Workbench
 from cranfield.workbench.server.app import create_app
 from cranfield.workbench.server.options import ServerOptions
@@ -45,9 +46,9 @@ def of(lines: list[str], name: str, **labels: str) -> list[str]:
 
 def test_the_last_evaluation_of_each_system_is_written(scraped, bench) -> None:
     lines = scraped()
-    figures = bench.service.evaluations.get(bench.ids["second"]).figures
+    scores = bench.service.evaluations.get(bench.ids["second"]).scores
     [line] = of(lines, "measure", measure="nDCG", k="10", system="new", stratum="all")
-    assert float(line.split()[-1]) == pytest.approx(figures.measures["nDCG@10"]["mean"])
+    assert float(line.split()[-1]) == pytest.approx(scores.measures[parse("nDCG@10")].mean)
     assert len(of(lines, "measure", measure="nDCG", k="10", system="new")) == 1 + 3  # and its strata
     assert of(lines, "evaluation_info", system="new", version="2")
     assert of(lines, "jobs", state="failed") == ['cranfield_jobs{state="failed"} 1.0']
@@ -129,11 +130,11 @@ def test_a_broken_rule_is_broken_until_an_evaluation_decides_it(
 ) -> None:
     """States of one rule, the latest first: an evaluation that could not decide it must not end its alert."""
     info = bench.service.evaluations.get(bench.ids["second"])
-    infos = [replace(info, figures=replace(info.figures, gate={"rule": state})) for state in states]
-    infos.insert(1, replace(info, figures=replace(info.figures, gate={"gone": False})))
+    infos = [replace(info, facts=replace(info.facts, gate={"rule": state})) for state in states]
+    infos.insert(1, replace(info, facts=replace(info.facts, gate={"gone": False})))
     valid = observation(MeasuredSubject("shop", "new"), infos).valid
     assert valid is not None
-    assert valid.gate == {"rule": expected}
+    assert valid.facts.gate == {"rule": expected}
 
 
 def test_schedules_are_written(bench, tmp_path: Path) -> None:

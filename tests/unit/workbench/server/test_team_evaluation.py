@@ -11,6 +11,7 @@ from sqlalchemy import insert
 from tests.unit.workbench.server.conftest import Team
 from tests.unit.workbench.service.shop import SEARCH, Shop, make_shop
 
+from cranfield.measures import parse
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.server.access import declared_access
 from cranfield.workbench.server.results import MAX_RESULTS, RecentValues
@@ -223,7 +224,7 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     assert pages.post(f"/evaluations/{number}/freeze", partial="true").status_code == 303
     (job,) = pages.shop.work()
     info = pages.shop.service.evaluations.get(job.results[0])
-    assert (info.book_id, info.figures.measures["P@4"]["mean"]) == (None, 1 / 2)
+    assert (info.book_id, info.scores.measures[parse("P@4")].mean) == (None, 1 / 2)
     again = pages.post(f"/evaluations/{number}/freeze", partial="true")
     assert again.headers["location"].startswith(f"/evaluations/{info.id}?")  # no grade changed
     stored = pages.shop.service.testsets
@@ -240,7 +241,7 @@ def test_freeze_makes_a_version_and_an_evaluation_that_stays(pages):
     assert pages.shop.service.testsets.get("shoes").n_judgments == 2
     assert "2 of 3 queries without any judgment" in pages.get("/testsets/shoes")
     pages.shop.grade("shoes", "red shoes", c=(0,))
-    assert pages.shop.service.evaluations.get(info.id).figures.measures["P@4"]["mean"] == 1 / 2
+    assert pages.shop.service.evaluations.get(info.id).scores.measures[parse("P@4")].mean == 1 / 2
 
 
 @pytest.mark.slow
@@ -330,7 +331,7 @@ def test_a_hole_is_graded_from_a_query_and_recomputed(pages):
     answer = pages.post(f"{base}/recompute")
     assert answer.headers["location"].startswith("/comparisons/")
     after = pages.shop.service.comparisons.get(int(re.search(r"\d+", answer.headers["location"])[0]))
-    assert [side.figures.measures["P@2"]["mean"] for side in (after.baseline, after.candidate)] == [1 / 2, 1 / 2]
+    assert [side.scores.measures[parse("P@2")].mean for side in (after.baseline, after.candidate)] == [1 / 2, 1 / 2]
     assert pages.shop.service.comparisons.get(comparison.id) == comparison
 
 
@@ -424,7 +425,7 @@ def test_another_value_is_compared_with_the_config(pages):
     tried = pages.post("/systems/shop/try", testset="own", **{"set:params.boost": "2"})
     (comparison,) = pages.shop.service.comparisons.all()
     assert tried.headers["location"] == f"/comparisons/{comparison.id}"
-    sides = [(side.variant, side.figures.pilot) for side in (comparison.baseline, comparison.candidate)]
+    sides = [(side.variant, side.pilot) for side in (comparison.baseline, comparison.candidate)]
     assert sides == [("", True), ("tried: boost=2", True)]
     assert "tried: boost=2" in pages.get(tried.headers["location"])
 
@@ -552,7 +553,7 @@ def test_a_baseline_of_another_version_is_compared_on_the_newest_with_one_button
     assert "Both runs are scored on the newest version of the test set" in page
     (made,) = service.comparisons.all()
     # a and b of a b c d are relevant now, in both
-    assert [side.figures.measures["P@4"]["mean"] for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]
+    assert [side.scores.measures[parse("P@4")].mean for side in (made.baseline, made.candidate)] == [1 / 2, 1 / 2]
     again = pages.post("/comparisons/make", baseline=baseline, candidate=candidate)
     assert again.headers["location"] == answer.headers["location"]
 

@@ -12,10 +12,13 @@ from typing import Any
 
 import pytest
 from tests.receiver import Receiver, receiving
+from tests.unit.workbench.records import with_scores
 
 from cranfield.base.errors import UsageError
 from cranfield.base.words import HIDDEN
+from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.workbench.config import EVENTS, Webhook
+from cranfield.workbench.service.values import ComparisonInfo
 from cranfield.workbench.service.webhooks import (
     DELIVERY,
     SIGNATURE,
@@ -73,7 +76,7 @@ def test_a_pilot_is_no_event(bench, monkeypatch: pytest.MonkeyPatch) -> None:
     job = bench.service.jobs.get(job_of(bench, "void"))
     (info,) = bench.service.evaluations.for_job(job.id)
     assert [message.event for message in messages(bench.service, job)] == ["void"]
-    pilot = replace(info, figures=replace(info.figures, pilot=True))
+    pilot = replace(info, record=with_scores(info.record, pilot=True))
     monkeypatch.setattr(bench.service.evaluations, "for_job", lambda _: (pilot,))
     assert list(messages(bench.service, job)) == []
 
@@ -89,29 +92,33 @@ def test_a_comparison_that_is_worse(bench, receiver: Receiver, workbench_books) 
     bench.service.jobs.cancel(bench.ids["queued"])
     worse = workbench_books.compare(bench.service, bench.ids["new"], bench.ids["old"])
     info = bench.service.comparisons.get(worse)
-    assert info.verdict == "worse"
+    assert info.record.verdict == "worse"
     assert info.candidate.pinned  # the baseline did not get worse: the other one is better
     assert list(messages(bench.service, bench.service.jobs.get(info.job_id))) == []
     bench.service.evaluations.pin(bench.ids["old"], pinned=False)
     send(bench, receiver, info.job_id)
     body = json.loads(receiver.got[0][2])
     assert (body["event"], body["candidate"]) == ("worse", "old")
-    assert body["text"].startswith(info.sentence)  # the verdict first, the link last
+    assert body["text"].startswith(info.record.verdict_sentence)  # the verdict first, the link last
     assert body["text"].endswith(f" {PUBLIC}/comparisons/{worse}")
 
 
 def test_a_pilot_and_a_part_of_a_system_are_no_regression(bench) -> None:
     info = bench.service.comparisons.get(bench.ids["comparison"])
-    lost = replace(info, verdict="mixed")
+
+    def with_verdict(code: str) -> ComparisonInfo:
+        return replace(info, record=replace(info.record, verdict=VerdictCode(code)))
+
+    lost = with_verdict("mixed")
     assert lost.is_regression
     assert not info.is_regression
-    pilot = replace(lost.candidate, figures=replace(lost.candidate.figures, pilot=True))
+    pilot = replace(lost.candidate, record=with_scores(lost.candidate.record, pilot=True))
     part = replace(lost.candidate, components="bm25")
     job = bench.service.jobs.get(info.job_id)
     for candidate in (pilot, part):
         for verdict in ("mixed", "invalid"):
-            assert list(_of_comparison(replace(lost, verdict=verdict, candidate=candidate), job)) == []
-    assert [message.event for message in _of_comparison(replace(lost, verdict="invalid"), job)] == ["void"]
+            assert list(_of_comparison(replace(with_verdict(verdict), candidate=candidate), job)) == []
+    assert [message.event for message in _of_comparison(with_verdict("invalid"), job)] == ["void"]
     both = replace(lost, candidate=part, baseline=replace(lost.baseline, components="bm25"))
     assert [message.event for message in _of_comparison(both, job)] == ["worse"]
 
@@ -119,7 +126,7 @@ def test_a_pilot_and_a_part_of_a_system_are_no_regression(bench) -> None:
 def test_a_broken_rule_of_the_gate(bench, receiver: Receiver) -> None:
     info = bench.service.evaluations.get(bench.ids["new"])
     gate = {"R@10 is at least 0.75": False, "Judged@10 is at least 0.5": True}
-    info = replace(info, figures=replace(info.figures, gate=gate))
+    info = replace(info, facts=replace(info.facts, gate=gate))
     [message] = _of_evaluation(info, bench.service.jobs.get(info.job_id), 0)
     assert message.event == "gate-failed"
     assert message.text == "new on shop breaks 1 of 2 rules of the gate: R@10 is at least 0.75"

@@ -10,12 +10,18 @@ from dataclasses import replace
 from html import escape
 
 import pytest
+from tests.unit.workbench.records import with_scores
 from tests.unit.workbench.service.shop import work_here
 
 from cranfield.app.loading import load
 from cranfield.base import patterns
+from cranfield.base.errors import CranfieldError
+from cranfield.evaluation.result import EvaluationResult
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.measures import parse
 from cranfield.model.judging import Judging, JudgingGuideline
 from cranfield.model.query import Query
+from cranfield.model.results import from_jsonable, to_jsonable
 from cranfield.model.testset import Meta, TestSet
 from cranfield.reporting.query_data import data_json, query_detail, query_index
 from cranfield.workbench.config import Workbench
@@ -129,28 +135,47 @@ def test_a_regression_is_said_first(bench, workbench_books) -> None:
     service.evaluations.pin(old, pinned=False)
     assert "No evaluation is pinned as the baseline of shop" in bench.page(f"/evaluations/{old}")
     service.evaluations.pin(new)
-    means = [service.evaluations.get(number).figures.measures["nDCG@10"]["mean"] for number in (old, new)]
+    means = [service.evaluations.get(number).scores.measures[parse("nDCG@10")].mean for number in (old, new)]
     text = f"nDCG@10: {means[0]:.4f}, baseline: {means[1]:.4f}"
     assert text in bench.page(f"/evaluations/{old}")
     comparison = service.comparisons.get(workbench_books.compare(service, new, old))
     rule = "nDCG@10 is at least 0.99"
     with service.store.database.write() as session:
         row = session.get(StoredEvaluation, old)
-        row.figures = {**row.figures, "gate": {rule: False, "Judged@10 is at least 0.1": True}}
+        row.facts = {**row.facts, "gate": {rule: False, "Judged@10 is at least 0.1": True}}
     page = bench.page(f"/evaluations/{old}")
     verdict = page.index("Worse, gate failed")
-    assert verdict < page.index(escape(comparison.sentence)) < page.index(rule) < page.index("valid")
+    assert verdict < page.index(escape(comparison.record.verdict_sentence)) < page.index(rule) < page.index("valid")
     assert "This evaluation is the baseline of its test set" in bench.page(f"/evaluations/{new}")
     home = bench.page("/")
-    assert home.index("Got worse") < home.index(escape(comparison.sentence)) < home.index("new evaluation is invalid")
+    assert (
+        home.index("Got worse")
+        < home.index(escape(comparison.record.verdict_sentence))
+        < home.index("new evaluation is invalid")
+    )
     assert f"it breaks 1 rule of the gate: {rule}" in home
     assert "breaks 1 of 2 rules" in bench.page("/evaluations")
     service.evaluations.pin(new, pinned=False)
-    assert bench.page(f"/evaluations/{old}").index("Worse, gate failed") < page.index(escape(comparison.sentence))
+    assert bench.page(f"/evaluations/{old}").index("Worse, gate failed") < page.index(
+        escape(comparison.record.verdict_sentence)
+    )
     service.evaluations.pin(old)
     assert "Worse" not in bench.page(f"/evaluations/{old}").split("</h1>")[1].split("</section>")[0]
     lost = bench.page("/").split("Got worse")[1].split("</section>")[0]
-    assert escape(comparison.sentence) not in lost  # the baseline did not get worse: the other one is better
+    assert (
+        escape(comparison.record.verdict_sentence) not in lost
+    )  # the baseline did not get worse: the other one is better
+
+
+def test_evaluations_with_a_measure_of_a_plugin_that_is_gone_are_listed(bench) -> None:
+    number = bench.ids["new"]
+    with bench.service.store.database.write() as session:
+        row = session.get(StoredEvaluation, number)
+        row.record = json.loads(json.dumps(row.record).replace("nDCG@10", "Gone@10"))
+    assert "Gone@10" in bench.page("/evaluations")
+    assert "Gone@10" in bench.page(f"/evaluations/{number}")
+    with pytest.raises(CranfieldError, match="Gone"):
+        from_jsonable(EvaluationResult, to_jsonable(bench.service.evaluations.get(number).record))
 
 
 def test_a_verdict_is_of_the_same_test_set_and_convention(bench) -> None:
@@ -161,13 +186,17 @@ def test_a_verdict_is_of_the_same_test_set_and_convention(bench) -> None:
     assert found.id == ids["comparison"]
     for other in (
         replace(info, testset_name="inverse"),
-        replace(info, figures=replace(info.figures, k=1)),
-        replace(info, figures=replace(info.figures, convention="quepid")),
-        replace(info, figures=replace(info.figures, primary="P@1")),
+        replace(info, facts=replace(info.facts, k=1)),
+        replace(info, record=replace(info.record, convention="quepid")),
+        replace(info, record=with_scores(info.record, measures={parse("P@1"): info.summary})),
     ):
         assert verdict_on(service, other, baseline) is None
     assert verdict_on(service, replace(info, testset_name="shop (judged)"), baseline) == found
-    part = replace(found, verdict="worse", baseline=replace(found.baseline, components="bm25"))
+    part = replace(
+        found,
+        record=replace(found.record, verdict=VerdictCode.WORSE),
+        baseline=replace(found.baseline, components="bm25"),
+    )
     block = headline(info, part, baseline)
     assert (block.name, block.tone) == ("not compared", "open")
     assert PARTLY in block.sentence

@@ -16,15 +16,16 @@ from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database.backup import back_up
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.store import open_store
-from cranfield.evaluation.result import result_of
-from cranfield.measures import DEFAULT_MEASURES
+from cranfield.evaluation.result import result_of, without_queries
+from cranfield.measures import DEFAULT_MEASURES, parse
 from cranfield.model import Predicate, Query, TestSet
 from cranfield.model.results import to_json
+from cranfield.workbench.server.summary import summary_sections
 from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest, JobRequest
 from cranfield.workbench.service.responses import JobState, Trigger
 from cranfield.workbench.service.results import compare_evaluations
 from cranfield.workbench.service.runs import pack_testset, unpack_testset
-from cranfield.workbench.service.scoring import USUAL_MEASURES, figures_of
+from cranfield.workbench.service.scoring import USUAL_MEASURES, facts_of, record_of
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.snapshot import empty_pool
 from cranfield.workbench.service.store.jobs import ProblemCode
@@ -43,7 +44,7 @@ def evaluate(project, **given: object) -> tuple[EvaluationInfo, ...]:
 
 
 def means(info: EvaluationInfo) -> dict[str, float]:
-    return {measure: summary["mean"] for measure, summary in info.figures.measures.items()}
+    return {str(measure): summary.mean for measure, summary in info.scores.measures.items()}
 
 
 def test_systems_are_collected_scored_and_stored(project) -> None:
@@ -51,20 +52,23 @@ def test_systems_are_collected_scored_and_stored(project) -> None:
     assert project.calls == ["open file", "sort list", "parse json"]
     # old: rank 1, none, rank 2; search answers p1, p2 always: rank 1, rank 2, none
     assert means(old)["RR"] == means(search)["RR"] == 0.5
-    assert (old.system, old.tags, old.note, old.testset_name, old.figures.n_queries) == (
+    assert (old.system, old.tags, old.note, old.testset_name, old.scores.n_queries) == (
         "old",
         ("first",),
         "why",
         "help",
         3,
     )
-    assert search.figures.strata["kind"]["hard"]["RR"] == {"mean": 0.0, "n": 1, "ci_low": None, "ci_high": None}
-    assert search.figures.gate == {"RR is at least 0.6": False, "at most 0 queries fail or have no answer": True}
-    assert [row["query"] for row in search.figures.worst] == ["q3", "q2", "q1"]
-    assert search.figures.latency_ms is not None
-    assert search.figures.latency_ms["buckets"][-1] == [None, 3]
-    assert old.figures.latency_ms is None  # nothing was called
-    assert (search.figures.primary, search.figures.k, search.void) == ("RR", 3, ())
+    hard = search.strata["kind"]["hard"][parse("RR")]
+    assert (hard.mean, hard.n, hard.ci_low) == (0.0, 1, None)
+    assert search.facts.gate == {"RR is at least 0.6": False, "at most 0 queries fail or have no answer": True}
+    sections = summary_sections(search, project.service.evaluations.payload(search.id))
+    [worst] = [each for each in sections if each.name == "worst"]
+    assert [row[0].text for row in worst.blocks[0].rows] == ["q3", "q2", "q1"]
+    assert search.facts.latency_ms is not None
+    assert search.facts.latency_ms["buckets"][-1] == [None, 3]
+    assert old.facts.latency_ms is None  # nothing was called
+    assert (str(search.primary), search.facts.k, search.void) == ("RR", 3, ())
 
 
 def test_an_evaluation_is_scored_again_to_the_same_numbers_whatever_became_of_the_files(project) -> None:
@@ -74,9 +78,10 @@ def test_an_evaluation_is_scored_again_to_the_same_numbers_whatever_became_of_th
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     for info in infos:
         again = service.evaluations.rescore(info.id)
-        assert figures_of(again, service.evaluations.settings(info.id), info.figures.gate) == info.figures
+        assert facts_of(again, info.facts.gate) == info.facts
+        assert without_queries(record_of(again)) == info.record
         assert json.loads(to_json(result_of([again], with_answers=True))) == service.evaluations.payload(info.id)
-        assert info.figures.primary == "P@1"
+        assert str(info.primary) == "P@1"
 
 
 def test_another_server_on_the_database_has_everything(project, tmp_path: Path) -> None:
@@ -108,7 +113,7 @@ def test_an_uploaded_run_and_test_set_need_no_config(bare, tmp_path: Path) -> No
     done = work_here(bare, job.id, tmp_path / "job")
     (info,) = bare.evaluations.for_job(done.id)
     assert (means(info), info.system, info.run_id) == ({"RR": 0.5}, "mine.run", run.id)
-    assert info.figures.failures == {"missing": 1}
+    assert info.facts.failures == {"missing": 1}
     assert bare.evaluations.rescore(info.id).mean("RR") == 0.5
     assert bare.runs.load(run.id).answers["q1"].hits[0].id == "p1"
 
@@ -154,12 +159,13 @@ def test_two_evaluations_are_compared_and_the_comparison_is_made_again(project) 
     service = project.service
     job = work(project, CompareRequest(baseline=old.id, candidate=search.id, measure="nDCG@10", seed=3))
     (info,) = service.comparisons.all(evaluation=search.id)
-    assert (job.results, info.baseline, info.primary) == ((info.id,), old, "nDCG@10")
-    assert info.delta == pytest.approx(means(search)["nDCG@10"] - means(old)["nDCG@10"])
+    assert (job.results, info.baseline, info.record.primary) == ((info.id,), old, parse("nDCG@10"))
+    assert info.difference.delta == pytest.approx(means(search)["nDCG@10"] - means(old)["nDCG@10"])
     again = service.comparisons.rebuild(info.id)
-    assert again.verdict.sentence == info.sentence
+    assert again.verdict.sentence == info.record.verdict_sentence
     assert json.loads(to_json(result_of(again, with_answers=True))) == service.comparisons.payload(info.id)
     assert service.comparisons.for_job(job.id) == info
+    assert info.record == without_queries(result_of(again))  # in lists
 
 
 @pytest.mark.slow
@@ -168,7 +174,7 @@ def test_two_evaluations_of_one_system_are_named_apart(project) -> None:
     job = work(project, CompareRequest(baseline=infos[0].id, candidate=infos[1].id))
     comparison = project.service.comparisons.for_job(job.id)
     assert comparison is not None
-    assert f"old #{infos[0].id}" in comparison.sentence
+    assert f"old #{infos[0].id}" in comparison.record.verdict_sentence
 
 
 @pytest.mark.slow
@@ -267,7 +273,7 @@ def test_a_broken_edit_of_the_config_keeps_the_one_before(project) -> None:
 def test_pilots_are_no_last_evaluation(project) -> None:
     (first,) = evaluate(project, systems=["old"])
     (pilot,) = evaluate(project, systems=["old"], pilot=True)
-    assert pilot.figures.pilot
+    assert pilot.pilot
     assert project.service.evaluations.rescore(pilot.id).pilot
     assert {name: info.id for name, info in project.service.evaluations.last_of_systems().items()} == {
         first.system: first.id
@@ -280,25 +286,25 @@ def test_rules_on_a_baseline_go_by_the_pinned_evaluation(project) -> None:
     path.write_text(re.sub("rules: .*}$", f"rules: {rules}}}", path.read_text(), flags=re.MULTILINE))
     drop, ratchet, floor = "RR drops by at most 0.1", "P@1 does not get worse on q1", "RR is at least 0.1"
     (old,) = evaluate(project, systems=["old"])
-    assert old.figures.gate == {drop: None, ratchet: None, floor: True}
-    assert "no evaluation is pinned as the baseline of help" in old.figures.warnings[-1]
+    assert old.facts.gate == {drop: None, ratchet: None, floor: True}
+    assert "no evaluation is pinned as the baseline of help" in old.warnings[-1]
     project.service.evaluations.pin(old.id)
     (part,) = evaluate(project, systems=["search"], components=["body"])
-    assert part.figures.gate is None  # the rules are for the whole system
+    assert part.facts.gate is None  # the rules are for the whole system
     (again,) = evaluate(project, runs=[part.run_id])
-    assert (again.components, again.figures.gate) == ("body", None)
+    assert (again.components, again.facts.gate) == ("body", None)
     uploaded = project.folder / "part.jsonl"
     with project.service.runs.file(part.run_id) as (_, stored):
         uploaded.write_bytes(stored.read_bytes())
     run = project.service.runs.add("part.jsonl", uploaded)
     (worse,) = evaluate(project, runs=[run.id])  # RR 1/3 instead of 1/2, and not p1 first
-    assert worse.figures.gate == {drop: False, ratchet: False, floor: True}
+    assert worse.facts.gate == {drop: False, ratchet: False, floor: True}
     (same,) = evaluate(project, runs=[old.run_id])
-    assert same.figures.gate == {drop: True, ratchet: True, floor: True}
-    assert not [text for text in same.figures.warnings if "gate" in text]
+    assert same.facts.gate == {drop: True, ratchet: True, floor: True}
+    assert not [text for text in same.warnings if "gate" in text]
     (deeper,) = evaluate(project, systems=["old"], k=2)
-    assert deeper.figures.gate[drop] is None
-    assert deeper.figures.warnings[-1].endswith("the baseline has a different k")
+    assert deeper.facts.gate[drop] is None
+    assert deeper.warnings[-1].endswith("the baseline has a different k")
 
 
 def test_rules_on_a_baseline_have_the_alpha_of_the_config(project) -> None:
@@ -314,7 +320,7 @@ def test_rules_on_a_baseline_have_the_alpha_of_the_config(project) -> None:
     for alpha, state in ((0.05, None), (0.3, False)):  # 3 of 3 fall: p = 2 / 2^3 = .25
         path.write_text(f"{text}alpha: {alpha}\n")
         (second,) = evaluate(project, runs=runs[1:])
-        assert second.figures.gate == {"RR is not significantly worse": state}
+        assert second.facts.gate == {"RR is not significantly worse": state}
 
 
 @pytest.mark.slow
@@ -337,7 +343,7 @@ def test_the_usual_measures_are_those_that_the_test_set_allows_also_where_they_a
     config = project.folder / "cranfield.yaml"
     config.write_text(config.read_text().replace("measures: [RR, nDCG@10]\n", ""))
     (usual,) = evaluate(project, systems=["old"])
-    assert set(usual.figures.measures) == set(USUAL_MEASURES)
+    assert set(map(str, usual.scores.measures)) == set(USUAL_MEASURES)
     (named,) = evaluate(project, systems=["old"], measures=list(USUAL_MEASURES))
     (fewer,) = evaluate(project, systems=["old"], measures=list(DEFAULT_MEASURES))
     assert [info.configured for info in (usual, named, fewer)] == [True, True, False]
@@ -347,8 +353,8 @@ def test_the_usual_measures_are_those_that_the_test_set_allows_also_where_they_a
     )
     project.service.testsets.keep("patterns", load(patterns))
     (some,) = evaluate(project, testset="patterns", runs=[usual.run_id])
-    assert {"RR", "RR@10"} <= set(some.figures.measures) < set(USUAL_MEASURES)
-    assert any("no query of the test set allows nDCG@10" in text for text in some.figures.warnings)
+    assert {"RR", "RR@10"} <= set(map(str, some.scores.measures)) < set(USUAL_MEASURES)
+    assert any("no query of the test set allows nDCG@10" in text for text in some.warnings)
 
 
 @pytest.mark.slow

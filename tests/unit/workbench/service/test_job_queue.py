@@ -5,27 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from tests.unit.workbench.records import CALLS, evaluation_record
 
 from cranfield.base.errors import UnknownNameError, UsageError
+from cranfield.evaluation.result import result_from, without_queries
 from cranfield.model import Query, TestSet
 from cranfield.workbench.service.requests import CompareRequest, CompareResultsRequest, EvaluateRequest
 from cranfield.workbench.service.responses import JobKind, JobState, StoredSource, Trigger
 from cranfield.workbench.service.service import Service
 from cranfield.workbench.service.store.jobs import KeyConflictError, ProblemCode, QueueFullError
-from cranfield.workbench.service.values import Claim, EvaluationFigures, JobInfo, JobProblem, NewEvaluation, NewRun
+from cranfield.workbench.service.values import Claim, JobInfo, JobProblem, NewEvaluation, NewRun
 
 REQUEST = EvaluateRequest(testset="help")
-FIGURES = EvaluationFigures(
-    {"RR": {"mean": 0.5, "n": 1, "ci_low": None, "ci_high": None}},
-    {},
-    1,
-    0,
-    {},
-    {"mean": 1.0, "k": 10},
-    None,
-    None,
-    "RR",
-)
+RECORD = evaluation_record()
 PROBLEM = JobProblem(message="no such file", where="help.yaml", hint="name another", code=ProblemCode.INPUT)
 
 
@@ -43,7 +35,7 @@ def result(service: Service) -> NewEvaluation:
     testset = TestSet("help", (Query("q1", "open"),), {"q1": {"p1": 1.0}})
     info = service.testsets.keep("help", testset)
     run = NewRun("search", "sha256:0", b"answers", 1)
-    return NewEvaluation(info.id or 0, run, "search", FIGURES, {"k": 10}, b"{}", b"{}")
+    return NewEvaluation(info.id or 0, run, "search", {"k": 10}, RECORD, CALLS)
 
 
 def test_jobs_are_taken_in_order_and_once(bare: Service) -> None:
@@ -119,7 +111,9 @@ def test_the_result_of_a_job_is_stored_once(bare: Service) -> None:
     assert not bare.jobs.finish(claim, [result(bare)])
     done = bare.jobs.get(job.id)
     (info,) = bare.evaluations.for_job(job.id)
-    assert (done.state, done.results, info.figures, info.system) == (JobState.DONE, (info.id,), FIGURES, "search")
+    assert (done.state, done.results, info.system) == (JobState.DONE, (info.id,), "search")
+    assert info.record == without_queries(RECORD)
+    assert result_from(bare.evaluations.payload(info.id)) == RECORD
     assert (info.account, info.testset_name, bare.runs.get(info.run_id).source) == (
         done.account,
         "help",

@@ -13,6 +13,7 @@ from cranfield.base.errors import UsageError
 from cranfield.books.store.rows import ChangedMeanwhileError
 from cranfield.books.store.schema import Role
 from cranfield.books.store.store import Store
+from cranfield.measures import parse
 from cranfield.model import Query, TestSet
 from cranfield.workbench.service.hole_grades import compare_again, compare_on_newest, freeze_onto, grade_hole, hole_book
 from cranfield.workbench.service.requests import ComparisonOptions, EvaluateRequest
@@ -164,6 +165,6 @@ def test_runs_of_different_versions_are_compared_on_the_newest(shop: Shop) -> No
     (number,) = service.jobs.get(compared.id).results
     found = service.comparisons.get(number)
     # a, b and c are relevant: a b at first, d c then
-    assert found.baseline.figures.measures["P@4"]["mean"] == 3 / 4
-    assert (found.primary, found.delta) == ("P@2", -1 / 2)
+    assert found.baseline.scores.measures[parse("P@4")].mean == 3 / 4
+    assert (found.record.primary, found.difference.delta) == (parse("P@2"), -1 / 2)
     assert compare_on_newest(service, first, third, shop.lead, ComparisonOptions(measure="P@2")).id == compared.id

@@ -12,6 +12,7 @@ from cranfield.app.loading import load
 from cranfield.base.errors import UsageError
 from cranfield.books.store.schema import Role
 from cranfield.books.store.store import Store
+from cranfield.measures import parse
 from cranfield.workbench.server.evaluations import request_of
 from cranfield.workbench.service.hole_grades import (
     compare_again,
@@ -63,7 +64,7 @@ def test_from_keywords_to_measures(shop):
     (info,) = evaluations(shop).values()
     book = shop.service.store.books.get("shoes")
     assert (info.testset_name, info.system, info.book_id) == ("shoes", "shop", book.id)
-    assert {name: each["mean"] for name, each in info.figures.measures.items()} == {
+    assert {str(measure): each.mean for measure, each in info.scores.measures.items()} == {
         "P@4": None,
         "AP@4": None,
         "nDCG@4": None,
@@ -126,9 +127,12 @@ def test_two_runs_of_a_book_are_compared_by_frozen_grades(shop):
         CompareRequest(baseline=done.results[0], candidate=done.results[1], measure="AP@4")
     )
     assert (found.baseline.mean("AP@4"), found.candidate.mean("AP@4")) == (1.0, pytest.approx((1 / 4 + 1 / 2) / 2))
-    assert comparison.baseline.figures.measures["P@4"]["mean"] == comparison.candidate.figures.measures["P@4"]["mean"]
+    assert (
+        comparison.baseline.scores.measures[parse("P@4")].mean
+        == comparison.candidate.scores.measures[parse("P@4")].mean
+    )
     stored = shop.service.evaluations.get(first.id)
-    assert (stored.figures, first.state, stored.state) == (first.figures, "waiting_for_grades", "graded")
+    assert (stored.record, first.state, stored.state) == (first.record, "waiting_for_grades", "graded")
 
 
 @pytest.mark.parametrize(
@@ -212,7 +216,7 @@ def test_a_test_set_alone_needs_no_book(shop):
     shop.answers(red_shoes="ab")
     started(shop, keywords="", testset="own", book=NO_BOOK, measures="P@2", convention="trec", k=2)
     (info,) = evaluations(shop).values()
-    assert (info.book_id, info.figures.measures["P@2"]["mean"]) == (None, 1 / 2)
+    assert (info.book_id, info.scores.measures[parse("P@2")].mean) == (None, 1 / 2)
 
 
 def test_a_hole_is_graded_where_it_is_seen(shop):
@@ -238,10 +242,10 @@ def test_a_hole_is_graded_where_it_is_seen(shop):
     compare_again(service, first, second, shop.lead)
     done, _ = shop.work()
     assert done.request.testset.startswith("own (judged)@")
-    after = [service.evaluations.get(number).figures.measures["P@2"]["mean"] for number in done.results]
+    after = [service.evaluations.get(number).scores.measures[parse("P@2")].mean for number in done.results]
     # a, b, c with a and c relevant: a b at first, c b then
     assert after == [1 / 2, 1 / 2]
-    assert [info.figures.measures["P@2"]["mean"] for info in (first, second)] == [1 / 2, 0.0]
+    assert [info.scores.measures[parse("P@2")].mean for info in (first, second)] == [1 / 2, 0.0]
     assert service.evaluations.get(second.id) == second
     assert service.testsets.load("own").grades == {"q1": {"a": 1.0}}
     judged = service.testsets.load(done.request.testset)
@@ -257,13 +261,13 @@ def test_the_rule_of_a_query_keeps_what_it_matched(shop):
     shop.answers(red_shoes="abc")
     started(shop, keywords="", testset="rules", book=NO_BOOK, measures="P@3", convention="trec", k=3)
     (info,) = evaluations(shop).values()
-    assert info.figures.measures["P@3"]["mean"] == pytest.approx(1 / 3)
+    assert info.scores.measures[parse("P@3")].mean == pytest.approx(1 / 3)
     grade_hole(service, info, "q1", "b", 1, shop.lead)
     run = service.runs.load(info.run_id)
     version = freeze_onto(service, info, {info.system: run}, shop.lead)
     service.jobs.submit(EvaluateRequest(testset=version.ref, runs=(info.run_id,), measures=("P@3",)))
     (after,) = evaluations(shop).values()
-    assert after.figures.measures["P@3"]["mean"] == pytest.approx(2 / 3)
+    assert after.scores.measures[parse("P@3")].mean == pytest.approx(2 / 3)
 
 
 def test_the_scale_of_the_test_set(shop):
@@ -293,10 +297,10 @@ def test_answers_that_are_scored_again_stay_those_of_their_variant_config_and_pi
         (first,) = evaluations(shop).values()
         service.jobs.submit(EvaluateRequest(testset="own", runs=(first.run_id,)))
         (again,) = evaluations(shop).values()
-        assert (again.label, again.config_digest, again.figures.pilot) == (
+        assert (again.label, again.config_digest, again.pilot) == (
             first.label,
             first.config_digest,
-            first.figures.pilot,
+            first.pilot,
         )
         assert first.config_digest
         assert {info.system for info in (first, again)} == {"shop"}

@@ -26,21 +26,18 @@ from cranfield.workbench.server.v1.common import (
 from cranfield.workbench.server.v1.results import (
     compared_rows,
     comparison_response,
-    comparison_summary,
     evaluation_response,
-    evaluation_summary,
     query_rows,
-    summary_values,
+    whole_comparison,
+    whole_evaluation,
 )
 from cranfield.workbench.service.requests import DiffRequest
 from cranfield.workbench.service.responses import (
     ComparedRow,
     ComparisonResponse,
-    ComparisonSummary,
     DifferenceResponse,
     EvaluationChange,
     EvaluationResponse,
-    EvaluationSummary,
     Page,
     QueryRow,
 )
@@ -100,39 +97,38 @@ REPORT_POLICY = "sandbox allow-scripts allow-popups; default-src 'none'; style-s
 
 
 @router.get("/evaluations", dependencies=[RESULTS])
-def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -> Page[EvaluationSummary]:
+def list_evaluations(request: Request, chosen: Annotated[Conditions, Query()]) -> Page[EvaluationResponse]:
     """List the evaluations that match all conditions, the latest first."""
     from cranfield.workbench.service.values import EvaluationFilter
 
     given = chosen.model_dump(exclude={"limit", "cursor"})
     wanted = EvaluationFilter(**given, limit=chosen.limit + 1, before=chosen.cursor)
-    found = [evaluation_summary(each) for each in service_of(request).evaluations.all(wanted)]
+    found = [evaluation_response(each) for each in service_of(request).evaluations.all(wanted)]
     return page_of(request, found, chosen.limit)
 
 
 @router.get("/evaluations/{evaluation_id}", dependencies=[RESULTS])
 def get_evaluation(request: Request, evaluation_id: EvaluationId) -> EvaluationResponse:
     """Give an evaluation with all data of its JSON."""
-    return evaluation_response(service_of(request), evaluation_id)
+    return whole_evaluation(service_of(request), evaluation_id)
 
 
 @router.get("/evaluations/{evaluation_id}/summary", dependencies=[RESULTS])
-def get_evaluation_summary(request: Request, evaluation_id: EvaluationId) -> EvaluationSummary:
+def get_evaluation_summary(request: Request, evaluation_id: EvaluationId) -> EvaluationResponse:
     """Give an evaluation without its queries. A change may use its entity tag, or the tag of the whole evaluation."""
-    return evaluation_summary(service_of(request).evaluations.get(evaluation_id))
+    return evaluation_response(service_of(request).evaluations.get(evaluation_id))
 
 
 @router.patch("/evaluations/{evaluation_id}", dependencies=[EVALUATE])
-def change_evaluation(request: Request, evaluation_id: EvaluationId, change: EvaluationChange) -> EvaluationSummary:
+def change_evaluation(request: Request, evaluation_id: EvaluationId, change: EvaluationChange) -> EvaluationResponse:
     """Change tags, note or pin; with `If-Match` only if the evaluation, or its summary, has not changed since it was read."""
     evaluations = service_of(request).evaluations
     result = evaluations.payload(evaluation_id) if "if-match" in request.headers else {}  # it never changes
 
     def check(now: EvaluationInfo) -> None:
-        whole = EvaluationResponse(**summary_values(now), result=result)
-        check_unchanged(request, evaluation_summary(now), whole)
+        check_unchanged(request, evaluation_response(now), evaluation_response(now, result))
 
-    return evaluation_summary(evaluations.change(evaluation_id, **change.model_dump(), check=check))
+    return evaluation_response(evaluations.change(evaluation_id, **change.model_dump(), check=check))
 
 
 @router.get("/evaluations/{evaluation_id}/queries", dependencies=[RESULTS])
@@ -146,7 +142,7 @@ def list_evaluation_queries(
 ) -> Page[QueryRow]:
     """List the queries with their values and first results, in the order of the test set or by a measure."""
     service = service_of(request)
-    known = service.evaluations.get(evaluation_id).figures.measures
+    known = [measure.canonical for measure in service.evaluations.get(evaluation_id).scores.measures]
     rows = _having(text, query_rows(service.evaluations.payload(evaluation_id)))
     return page_at(request, _worst_first(rows, measure, known, lambda row: row.values), limit, cursor)
 
@@ -190,16 +186,16 @@ def list_comparisons(
     evaluation: Annotated[int | None, Query(ge=1, lt=2**63, description="Only comparisons of this evaluation.")] = None,
     limit: Limit = DEFAULT_LIMIT,
     cursor: Cursor = None,
-) -> Page[ComparisonSummary]:
+) -> Page[ComparisonResponse]:
     """List the comparisons, the latest first."""
     found = service_of(request).comparisons.all(evaluation=evaluation, limit=limit + 1, before=cursor)
-    return page_of(request, [comparison_summary(each) for each in found], limit)
+    return page_of(request, [comparison_response(each) for each in found], limit)
 
 
 @router.get("/comparisons/{comparison_id}", dependencies=[RESULTS])
 def get_comparison(request: Request, comparison_id: ComparisonId) -> ComparisonResponse:
     """Give a comparison with all data of its JSON."""
-    return comparison_response(service_of(request), comparison_id)
+    return whole_comparison(service_of(request), comparison_id)
 
 
 @router.get("/comparisons/{comparison_id}/queries", dependencies=[RESULTS])

@@ -21,10 +21,8 @@ from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.responses import (
     ComparedRow,
     ComparisonResponse,
-    ComparisonSummary,
     ErrorResponse,
     EvaluationResponse,
-    EvaluationSummary,
     JobResponse,
     Judgment,
     QueryResponse,
@@ -34,9 +32,10 @@ from cranfield.workbench.service.responses import (
 from cranfield.workbench.service.scoring import QUERY_TYPES
 
 if TYPE_CHECKING:
+    from cranfield.measures import Measure
     from cranfield.model import Query, TestSet
     from cranfield.workbench.service.service import Service
-    from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, JobInfo
+    from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, JobInfo, Json
 
 WAIT_S = 10.0
 """How long a request waits for its job, where `Prefer` does not say."""
@@ -109,10 +108,10 @@ def result_of(request: Request, job: JobInfo) -> Response:
         return _failed(request, job)
     service = service_of(request)
     if job.kind == "compare":
-        return answer(comparison_response(service, job.results[0]), headers={"Content-Location": place + "/result"})
+        return answer(whole_comparison(service, job.results[0]), headers={"Content-Location": place + "/result"})
     if job.outcome is not None:
         return answer(job.outcome, headers={"Content-Location": place + "/result"})
-    found = [evaluation_response(service, each) for each in job.results]
+    found = [whole_evaluation(service, each) for each in job.results]
     body: Any = found[0] if len(found) == 1 else found
     return answer(ResultResponse(body), headers={"Content-Location": place + "/result"})
 
@@ -127,69 +126,69 @@ def _failed(request: Request, job: JobInfo) -> Response:
     return error_response(request, status, problems, code=code, headers=headers)
 
 
-def evaluation_response(service: Service, evaluation_id: int) -> EvaluationResponse:
-    """An evaluation with everything that its JSON holds."""
-    info = service.evaluations.get(evaluation_id)
-    return EvaluationResponse(**summary_values(info), result=service.evaluations.payload(evaluation_id))
+def whole_evaluation(service: Service, evaluation_id: int) -> EvaluationResponse:
+    """An evaluation with every query."""
+    return evaluation_response(service.evaluations.get(evaluation_id), service.evaluations.payload(evaluation_id))
 
 
-def comparison_response(service: Service, comparison_id: int) -> ComparisonResponse:
-    """A comparison with everything that its JSON holds."""
-    info = service.comparisons.get(comparison_id)
-    return ComparisonResponse(**comparison_values(info), result=service.comparisons.payload(comparison_id))
+def whole_comparison(service: Service, comparison_id: int) -> ComparisonResponse:
+    """A comparison with every query."""
+    return comparison_response(service.comparisons.get(comparison_id), service.comparisons.payload(comparison_id))
 
 
-def metric_keys(spellings: Iterable[str]) -> dict[str, str]:
-    """Spelling of each measure to its key in `metrics`; to the spelling itself where two have one key."""
-    from cranfield.measures import parse
+def metric_keys(measures: Iterable[Measure]) -> dict[Measure, str]:
+    """Each measure to its key in `metrics`; to its spelling where two have one key."""
     from cranfield.measures.catalogue import measure_key
 
-    keys: dict[str, str] = {}
-    for spelling in spellings:
-        key = measure_key(parse(spelling))
-        keys[spelling] = spelling if key in keys.values() else key
+    keys: dict[Measure, str] = {}
+    for measure in measures:
+        key = measure_key(measure)
+        keys[measure] = measure.canonical if key in keys.values() else key
     return keys
 
 
-def summary_values(info: EvaluationInfo) -> dict[str, Any]:
-    """The fields of an evaluation without its queries."""
-    figures = info.figures
-    types = next((figures.strata[name] for name in QUERY_TYPES if name in figures.strata), {})
-    keys = metric_keys(dict.fromkeys(chain(figures.measures, *types.values())))
-    return {
-        "void": info.void,
-        "metrics": {keys[spelling]: figure["mean"] for spelling, figure in figures.measures.items()},
-        "per_query_type": {
-            value: {keys[spelling]: figure["mean"] for spelling, figure in found.items()}
-            for value, found in types.items()
-        },
-        "testset": f"{info.testset_name}@{info.testset_id}",
-        **fields_of(info, EvaluationSummary),
-        **fields_of(figures, EvaluationSummary),
-        "components": info.components.split(",") if info.components else [],
-    }
+def evaluation_response(info: EvaluationInfo, result: Json | None = None) -> EvaluationResponse:
+    """An evaluation; without the JSON of its whole result without its queries."""
+    from cranfield.model.results import to_jsonable
+
+    measures, strata = info.scores.measures, info.strata
+    types = next((strata[name] for name in QUERY_TYPES if name in strata), {})
+    keys = metric_keys(dict.fromkeys(chain(measures, *types.values())))
+    return EvaluationResponse(
+        **fields_of(info, EvaluationResponse)
+        | fields_of(info.facts, EvaluationResponse)
+        | {
+            "metrics": {keys[measure]: summary.mean for measure, summary in measures.items()},
+            "per_query_type": {
+                value: {keys[measure]: summary.mean for measure, summary in found.items()}
+                for value, found in types.items()
+            },
+            "testset": f"{info.testset_name}@{info.testset_id}",
+            "primary": None if info.primary is None else info.primary.canonical,
+            "components": info.components.split(",") if info.components else [],
+            "result": to_jsonable(info.record) if result is None else result,
+        }
+    )
+
+
+def comparison_response(info: ComparisonInfo, result: Json | None = None) -> ComparisonResponse:
+    """A comparison; without the JSON of its whole result without its queries."""
+    from cranfield.model.results import to_jsonable
+
+    return ComparisonResponse(
+        **fields_of(info, ComparisonResponse)
+        | {
+            "void": [f"{side}: {reason}" for side in ("baseline", "candidate") for reason in getattr(info, side).void],
+            "baseline": info.baseline.id,
+            "candidate": info.candidate.id,
+            "result": to_jsonable(info.record) if result is None else result,
+        }
+    )
 
 
 def fields_of(found: object, model: type[BaseModel]) -> dict[str, Any]:
     """What has the same name in a value of the service and in a model."""
     return {name: getattr(found, name) for name in model.model_fields if hasattr(found, name)}
-
-
-def evaluation_summary(info: EvaluationInfo) -> EvaluationSummary:
-    """An evaluation without its queries."""
-    return EvaluationSummary(**summary_values(info))
-
-
-def comparison_values(info: ComparisonInfo) -> dict[str, Any]:
-    """The fields of a comparison without its queries."""
-    void = [f"{side}: {reason}" for side in ("baseline", "candidate") for reason in getattr(info, side).void]
-    sides = {"baseline": info.baseline.id, "candidate": info.candidate.id}
-    return {"void": void, **fields_of(info, ComparisonSummary), **sides}
-
-
-def comparison_summary(info: ComparisonInfo) -> ComparisonSummary:
-    """A comparison without its queries."""
-    return ComparisonSummary(**comparison_values(info))
 
 
 def query_response(testset: TestSet, query: Query) -> QueryResponse:

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Literal
 
 from cranfield.base.errors import CranfieldError, UsageError
-from cranfield.evaluation.absence import JUDGED_DEPTH
 from cranfield.workbench.config import SUBJECT_LABELS, MetricsConfig, spelled
 from cranfield.workbench.service.metrics.observed import (
     FAILURES,
@@ -190,12 +189,10 @@ def _means(key: str) -> Samples:
 
     def samples(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
         for each, valid in _valid(snapshot):
-            by_stratum = {
-                f"{key}={value}": measures for key, of in valid.strata.items() for value, measures in of.items()
-            }
-            for stratum, measures in ({ALL: valid.measures} | by_stratum).items():
-                for spelling, numbers in measures.items():
-                    yield MetricSample(numbers.get(key), {}, each.subject, stratum, spelling)
+            by_stratum = {f"{stratum.key}={stratum.value}": stratum.measures for stratum in valid.scores.by_stratum}
+            for stratum, measures in ({ALL: valid.scores.measures} | by_stratum).items():
+                for measure, summary in measures.items():
+                    yield MetricSample(getattr(summary, key), {}, each.subject, stratum, measure.canonical)
 
     return samples
 
@@ -226,24 +223,24 @@ def _ages(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
 
 def _times(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
     for each, valid in _valid(snapshot):
-        for spelling, numbers in valid.measures.items():
-            if numbers.get("mean") is not None:
-                yield MetricSample(valid.times.get(spelling, valid.at), {}, each.subject, ALL, spelling)
+        for measure, summary in valid.scores.measures.items():
+            if summary.mean is not None:
+                yield MetricSample(valid.times.get(measure, valid.at), {}, each.subject, ALL, measure.canonical)
 
 
 def _terms(valid: Measured) -> Values:
-    labels = {"version": valid.version, "digest": valid.digest.removeprefix("sha256:")[:12]}
-    yield 1, labels | {"convention": valid.convention, "depth": str(valid.depth or "")}
+    labels = {"version": valid.testset.version, "digest": valid.testset.digest.removeprefix("sha256:")[:12]}
+    yield 1, labels | {"convention": valid.convention, "depth": str(valid.facts.k or "")}
 
 
 def _percentiles(valid: Measured) -> Values:
-    if (latency := valid.latency_ms) is not None:
+    if (latency := valid.facts.latency_ms) is not None:
         yield from ((latency[f"p{percentile}"] / 1000, {"percentile": str(percentile)}) for percentile in PERCENTILES)
 
 
 def _histogram(snapshot: MetricsSnapshot) -> Iterator[MetricSample]:
     for each, valid in _valid(snapshot):
-        if (latency := valid.latency_ms) is not None:
+        if (latency := valid.facts.latency_ms) is not None:
             for bound, count in latency["buckets"]:
                 end = "+Inf" if bound is None else f"{bound / 1000:g}"
                 yield MetricSample(count, {"le": end}, each.subject, suffix="_bucket")
@@ -338,18 +335,18 @@ FAMILIES: Mapping[str, Family] = {
             ("version", "digest", "convention", "depth"),
             panels=(Panel("Test set and convention", "{{version}} {{digest}} {{convention}} {{depth}} " + WHO),),
         ),
-        Family("queries", "Queries of the last evaluation.", _of_last(lambda last: [(last.n_queries, {})])),
+        Family("queries", "Queries of the last evaluation.", _of_last(lambda last: [(last.scores.n_queries, {})])),
         Family(
             "failed_queries",
             "Queries of the last evaluation that failed, or have no answer (missing), by kind of failure.",
-            _of_last(lambda last: [(last.failures.get(kind, 0), {"kind": kind}) for kind in FAILURES]),
+            _of_last(lambda last: [(last.facts.failures.get(kind, 0), {"kind": kind}) for kind in FAILURES]),
             ("kind",),
             panels=(Panel("Failed queries", "{{kind}} " + WHO),),
         ),
         Family(
             "judged_share",
             "Share of the first k results that are judged, in the last evaluation.",
-            _of_last(lambda last: [(last.judged.get("mean"), {"k": str(last.judged.get("k") or JUDGED_DEPTH)})]),
+            _of_last(lambda last: [(last.scores.judged.mean, {"k": str(last.scores.judged.measure.depth)})]),
             ("k",),
             panels=(Panel("Judged share", WHO, "percentunit"),),
         ),
@@ -377,7 +374,7 @@ FAMILIES: Mapping[str, Family] = {
                 "1 if a rule of the gate holds, 0 if it is broken. An undecided rule has no value (a rule on a "
                 "baseline requires a pinned evaluation); a broken rule stays 0 until an evaluation decides it."
             ),
-            _of_valid(lambda valid: [(kept, {"rule": rule}) for rule, kept in (valid.gate or {}).items()]),
+            _of_valid(lambda valid: [(kept, {"rule": rule}) for rule, kept in (valid.facts.gate or {}).items()]),
             ("rule",),
             panels=(Panel("Gate", "{{rule}} " + WHO, kind="stat"),),
         ),

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cranfield.evaluation.options.blocks import Consequence
+from cranfield.evaluation.result import SystemResult
 from cranfield.gate.result import STATES
+from cranfield.measures import Measure
+from cranfield.measures.measure import KEEP_UNKNOWN
 from cranfield.model import Outcome
+from cranfield.model.results import TestSetRecord, from_jsonable
+from cranfield.workbench.service.values import EvaluationFacts
 
 Json = Mapping[str, Any]
 FAILURES = tuple(each.value for each in Outcome if each.is_failure or each is Outcome.MISSING)
@@ -36,31 +41,18 @@ class Measured:
 
     at: float | None
     """Seconds since 1970; None where it is not known."""
-    n_queries: int
-    measures: Mapping[str, Json]
-    """Spelling to `mean`, `n`, `ci_low`, `ci_high`."""
-    strata: Mapping[str, Mapping[str, Mapping[str, Json]]] = field(default_factory=dict)
-    """Key of strata to value to spelling to the same."""
-    failures: Mapping[str, int] = field(default_factory=dict)
-    judged: Json = field(default_factory=dict)
-    """`mean` and `k`."""
-    latency_ms: Json | None = None
-    """`p50`, `p95`, `p99`, `n`, `sum`, `buckets`: upper bounds (null: none) with the counts up to them."""
-    gate: Mapping[str, bool | None] | None = None
-    """Rule to whether it holds; None: not decided."""
+    testset: TestSetRecord
+    convention: str
+    scores: SystemResult
+    """Without its queries; with the measures of earlier evaluations that this one did not compute."""
+    facts: EvaluationFacts
     void: tuple[str, ...] = ()
-    version: str = ""
-    """Version of the test set."""
-    digest: str = ""
-    convention: str = ""
-    depth: int | None = None
-    """Results requested for each query."""
-    times: Mapping[str, float] = field(default_factory=dict)
-    """Spelling to the time of the evaluation that computed it, of those that this one did not."""
+    times: Mapping[Measure, float] = field(default_factory=dict)
+    """Time of the evaluation that computed a measure, of those that this one did not."""
 
     def n_values(self) -> int:
         """Number of means, over all queries and in strata."""
-        return len(self.measures) + sum(len(each) for values in self.strata.values() for each in values.values())
+        return len(self.scores.measures) + sum(len(each.measures) for each in self.scores.by_stratum)
 
 
 @dataclass(frozen=True)
@@ -110,16 +102,19 @@ class MetricsSnapshot:
 
 def with_earlier(last: Measured, earlier: Measured) -> Measured:
     """An evaluation with the measures that only an earlier one computed."""
-    more = {spelling: numbers for spelling, numbers in earlier.measures.items() if spelling not in last.measures}
+    more = {measure: found for measure, found in earlier.scores.measures.items() if measure not in last.scores.measures}
     if not more:
         return last
-    strata = {key: dict(values) for key, values in last.strata.items()}
-    for key, values in earlier.strata.items():
-        for value, measures in values.items():
-            kept = {spelling: numbers for spelling, numbers in measures.items() if spelling in more}
-            strata.setdefault(key, {})[value] = {**kept, **strata.get(key, {}).get(value, {})}
-    times = {spelling: earlier.at for spelling in more if earlier.at is not None}
-    return replace(last, measures={**last.measures, **more}, strata=strata, times={**times, **last.times})
+    strata = {(each.key, each.value): each for each in last.scores.by_stratum}
+    for each in earlier.scores.by_stratum:
+        kept = {measure: found for measure, found in each.measures.items() if measure in more}
+        known = strata.get((each.key, each.value), each)
+        own = {} if known is each else known.measures
+        strata[each.key, each.value] = replace(known, measures={**kept, **own})
+    measures = {**last.scores.measures, **more}
+    times = {measure: earlier.at for measure in more if earlier.at is not None}
+    scores = replace(last.scores, measures=measures, by_stratum=tuple(strata.values()))
+    return replace(last, scores=scores, times={**times, **last.times})
 
 
 def from_results(payload: Json, at: float | None) -> list[Observation]:
@@ -131,41 +126,32 @@ def from_results(payload: Json, at: float | None) -> list[Observation]:
     """
     if payload.get("kind") != "gate":
         systems = ((payload, system, tuple(_void(payload, str(system["name"])))) for system in payload["systems"])
-        return [_observation(*each, at=at) for each in systems]
+        return [_observation(*each, at) for each in systems]
     found = []
     for gate in payload["gates"]:
         rules = {rule["as_written"]: STATES[rule["status"]] for rule in gate["rules"]}
         void = (f"invalid: {gate['explanation']}",) if gate["status"] == "invalid" else ()
-        found.append(_observation(gate, gate["evaluation"], void, at=at, gate=rules, name=gate["name"]))
+        found.append(_observation(gate, gate["evaluation"], void, at, gate=rules, name=gate["name"]))
     return found
 
 
-def _observation(made: Json, system: Json, void: tuple[str, ...], *, name: str = "", **other: Any) -> Observation:
+def _observation(
+    made: Json,
+    system: Json,
+    void: tuple[str, ...],
+    at: float | None,
+    *,
+    name: str = "",
+    gate: Mapping[str, bool | None] | None = None,
+) -> Observation:
     """One system of a file; `made` has the test set and the convention."""
-    testset, judged = made["testset"], system.get("judged") or {}
-    entries = system.get("by_stratum", ())
-    found: dict[str, dict[str, Json]] = {}
-    for entry in entries:
-        found.setdefault(entry["key"], {})[entry["value"]] = entry["measures"]
-    spelling = judged.get("measure")
-    from cranfield.measures import parse
-
-    depth = None if spelling is None else parse(spelling).depth
+    scores = from_jsonable(SystemResult, system, KEEP_UNKNOWN)
+    testset = from_jsonable(TestSetRecord, made["testset"])
+    failures = {kind: n for kind, n in scores.outcomes.items() if kind in FAILURES}
     measured = Measured(
-        n_queries=int(system["n_queries"]),
-        measures=system["measures"],
-        strata=found,
-        failures={kind: n for kind, n in system["outcomes"].items() if kind in FAILURES},
-        judged={"mean": judged.get("mean"), "k": depth},
-        void=void,
-        version=str(testset.get("version") or ""),
-        digest=str(testset.get("digest") or ""),
-        convention=str(made.get("convention") or ""),
-        **other,
+        at, testset, str(made.get("convention") or ""), scores, EvaluationFacts(failures=failures, gate=gate), void
     )
-    return Observation(
-        MeasuredSubject(str(name or testset["name"]), str(system["name"])), measured, None if void else measured
-    )
+    return Observation(MeasuredSubject(name or testset.name, scores.name), measured, None if void else measured)
 
 
 def _void(payload: Json, system: str) -> Iterable[str]:

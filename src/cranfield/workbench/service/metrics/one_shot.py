@@ -38,7 +38,7 @@ def read_observations(path: Path, *, testset: str | None = None) -> list[Observa
     try:
         found = from_results(payload, path.stat().st_mtime)
         is_pilot = any(system["pilot"] for system in payload.get("systems", ()))
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, ValueError):
         hint = "`cranfield run`, `cranfield gate` and `cranfield compare … --format json` write such a file."
         expected = "results.json or gate.json"
         raise InputError("not a file of results", path=shown(path), expected=expected, hint=hint) from None

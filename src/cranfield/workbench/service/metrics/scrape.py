@@ -97,29 +97,15 @@ def observation(subject: MeasuredSubject, infos: Sequence[EvaluationInfo]) -> Ob
     if not valid:
         return Observation(subject, measured(infos[0]), None)
     decided = {
-        rule: state for each in reversed(valid) for rule, state in (each.gate or {}).items() if state is not None
+        rule: state for each in reversed(valid) for rule, state in (each.facts.gate or {}).items() if state is not None
     }
-    gate = valid[0].gate and {
-        rule: False if decided.get(rule) is False else state for rule, state in valid[0].gate.items()
-    }
-    return Observation(subject, measured(infos[0]), replace(reduce(with_earlier, valid), gate=gate))
+    facts = valid[0].facts
+    gate = facts.gate and {rule: False if decided.get(rule) is False else state for rule, state in facts.gate.items()}
+    return Observation(
+        subject, measured(infos[0]), replace(reduce(with_earlier, valid), facts=replace(facts, gate=gate))
+    )
 
 
 def measured(info: EvaluationInfo) -> Measured:
     """An evaluation of the database, as far as metrics show it."""
-    figures = info.figures
-    return Measured(
-        at=info.at / 1000,
-        n_queries=figures.n_queries,
-        measures=figures.measures,
-        strata=figures.strata,
-        failures=figures.failures,
-        judged=figures.judged,
-        latency_ms=figures.latency_ms,
-        gate=figures.gate,
-        void=info.void,
-        version=info.testset_version,
-        digest=info.testset_digest,
-        convention=figures.convention,
-        depth=figures.k,
-    )
+    return Measured(info.at / 1000, info.record.testset, info.record.convention, info.scores, info.facts, info.void)

@@ -8,6 +8,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from cranfield.books.store.rows import as_value
+from cranfield.evaluation.result import ComparisonResult, without_queries
+from cranfield.measures.measure import KEEP_UNKNOWN
+from cranfield.model.results import from_jsonable, to_json, to_jsonable
+from cranfield.workbench.service.requests import CompareRequest
 from cranfield.workbench.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.workbench.service.store.evaluations import evaluation_infos
 from cranfield.workbench.service.store.schema import Job, StoredComparison, StoredEvaluation
@@ -89,35 +93,30 @@ def _infos(session: Session, rows: Sequence[StoredComparison]) -> tuple[Comparis
     found = session.scalars(select(StoredEvaluation).where(StoredEvaluation.id.in_(sides))).all()
     evaluations = {info.id: info for info in evaluation_infos(session, found)}
     names = account_names(session, (row.account_id for row in rows))
-    infos = []
-    for row in rows:
-        options = dict(row.options)
-        figures = options.pop("figures", {})
-        infos.append(
-            as_value(
-                ComparisonInfo,
-                row,
-                baseline=evaluations[row.baseline_id],
-                candidate=evaluations[row.candidate_id],
-                options=options,
-                account=names[row.account_id],
-                **(figures if isinstance(figures, dict) else {}),
-            )
+    return tuple(
+        as_value(
+            ComparisonInfo,
+            row,
+            baseline=evaluations[row.baseline_id],
+            candidate=evaluations[row.candidate_id],
+            request=CompareRequest.model_validate(row.request),
+            record=from_jsonable(ComparisonResult, row.record, KEEP_UNKNOWN),
+            account=names[row.account_id],
         )
-    return tuple(infos)
+        for row in rows
+    )
 
 
 def add_comparison(session: Session, job: Job, made: NewComparison, now: int) -> None:
     """Store the comparison that a job made."""
     row = StoredComparison(
         job_id=job.id,
-        baseline_id=made.baseline,
-        candidate_id=made.candidate,
-        options=made.options,
-        verdict=made.verdict,
-        sentence=made.sentence,
-        payload=keep_blob(session, made.payload),
-        calls=keep_blob(session, made.calls),
+        baseline_id=made.request.baseline,
+        candidate_id=made.request.candidate,
+        request=made.request.model_dump(mode="json"),
+        record=to_jsonable(without_queries(made.record)),
+        payload=keep_blob(session, to_json(made.record).encode()),
+        calls=keep_blob(session, to_json(made.calls).encode()),
         at=now,
         account_id=job.account_id,
     )

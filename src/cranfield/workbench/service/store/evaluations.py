@@ -1,12 +1,10 @@
-"""Stored evaluations: figures to list and to draw, and the whole result."""
+"""Stored evaluations: records without queries for lists, and the whole ones."""
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, fields
-from typing import Any, cast
 
 from sqlalchemy import Select, Text, false, func, select, update
 from sqlalchemy import cast as sql_cast
@@ -15,14 +13,16 @@ from sqlalchemy.orm import Session
 from cranfield.base.errors import UsageError
 from cranfield.books.store.rows import as_value, checked_name
 from cranfield.books.store.schema import Book, BookState, Item, ItemState, Origin
-from cranfield.model.results import from_jsonable, to_jsonable
+from cranfield.evaluation.result import EvaluationResult, without_queries
+from cranfield.measures.measure import KEEP_UNKNOWN
+from cranfield.model.results import from_jsonable, to_json, to_jsonable
 from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.responses import StoredSource, Trigger
 from cranfield.workbench.service.store.blobs import ServicePart, account_names, blob_json, keep_blob, row_of
 from cranfield.workbench.service.store.runs import keep_run
 from cranfield.workbench.service.store.schema import Blob, Job, StoredEvaluation, StoredSet
 from cranfield.workbench.service.values import (
-    EvaluationFigures,
+    EvaluationFacts,
     EvaluationFilter,
     EvaluationInfo,
     Json,
@@ -78,7 +78,7 @@ class StoredEvaluations(ServicePart):
     def last_of_systems(self) -> dict[str, EvaluationInfo]:
         """Systems with their last evaluation, of any test set, variant and components; pilots do not count."""
         row = StoredEvaluation
-        is_pilot = func.coalesce(row.figures["pilot"].as_boolean(), false())
+        is_pilot = func.coalesce(row.record["systems", 0, "pilot"].as_boolean(), false())
         last = select(func.max(row.id)).where(is_pilot.is_(False)).group_by(row.system)
         with self._database.read() as session:
             found = evaluation_infos(session, session.scalars(select(row).where(row.id.in_(last))).all())
@@ -240,7 +240,8 @@ def evaluation_infos(session: Session, rows: Sequence[StoredEvaluation]) -> tupl
             testset_digest=sets[row.testset_id][1],
             trigger=Trigger(row.trigger),
             account=names[row.account_id],
-            figures=_figures(row.figures),
+            record=from_jsonable(EvaluationResult, row.record, KEEP_UNKNOWN),
+            facts=from_jsonable(EvaluationFacts, row.facts),
             void=tuple(row.void or ()),
             tags=tuple(row.tags),
             n_waiting=_n_waiting(waiting.get(row.book_id or 0, []), row.settings.get("newest_item")),
@@ -271,14 +272,6 @@ def _waiting(session: Session, books: Collection[int]) -> Mapping[int, list[int]
     return found
 
 
-def _figures(stored: dict[str, object]) -> EvaluationFigures:
-    names = {field.name for field in fields(EvaluationFigures)}
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in stored.items() if name in names
-    }
-    return EvaluationFigures(**cast("Any", values))
-
-
 def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluation, now: int) -> StoredEvaluation:
     """Store an evaluation that a job made."""
     run = made.run
@@ -301,10 +294,11 @@ def add_evaluation(session: Session, job: Job, position: int, made: NewEvaluatio
         configured=made.configured,
         account_id=job.account_id,
         settings=to_jsonable(made.settings),
-        figures=asdict(made.figures),
+        record=to_jsonable(without_queries(made.record)),
+        facts=to_jsonable(made.facts),
         void=list(made.void) or None,
-        payload=keep_blob(session, made.payload),
-        calls=keep_blob(session, made.calls),
+        payload=keep_blob(session, to_json(made.record).encode()),
+        calls=keep_blob(session, to_json(made.calls).encode()),
         book_id=made.book_id,
         tags=list(made.tags),
         note=made.note,

@@ -106,7 +106,7 @@ class Job(Base):
 
 
 class StoredEvaluation(Base):
-    """One system on one test set: figures to list and to draw, and the whole result."""
+    """One system on one test set: columns to search by, its record without queries for lists, and the whole one."""
 
     __tablename__ = "evaluation"
     __table_args__ = (
@@ -132,9 +132,10 @@ class StoredEvaluation(Base):
     account_id: Mapped[int | None] = mapped_column(ForeignKey("account.id"))
     settings: Mapped[dict[str, object]]
     """What scores its run again: measures, convention, depth, limits."""
-    figures: Mapped[dict[str, object]]
-    """`EvaluationFigures`: mean, n and interval of each measure, over all queries and in each stratum; judged share; failures;
-    latencies; gate."""
+    record: Mapped[dict[str, object]]
+    """The JSON of its `EvaluationResult` without queries."""
+    facts: Mapped[dict[str, object]]
+    """`EvaluationFacts`: gate, failures, latencies."""
     void: Mapped[list[str] | None]
     """Why its figures do not count; None or empty where they do."""
     payload: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
@@ -159,10 +160,10 @@ class StoredComparison(Base):
     job_id: Mapped[int | None] = mapped_column(ForeignKey("job.id"))
     baseline_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id"))
     candidate_id: Mapped[int] = mapped_column(ForeignKey("evaluation.id"))
-    options: Mapped[dict[str, object]]
-    """Measure, test, alpha, margin, seed: what makes the comparison again."""
-    verdict: Mapped[str] = mapped_column(String(40))
-    sentence: Mapped[str] = mapped_column(Text)
+    request: Mapped[dict[str, object]]
+    """The `CompareRequest` that makes the comparison again."""
+    record: Mapped[dict[str, object]]
+    """The JSON of its `ComparisonResult` without queries."""
     payload: Mapped[str] = mapped_column(ForeignKey("blob.digest"))
     """The JSON of the result, with every query."""
     calls: Mapped[str] = mapped_column(ForeignKey("blob.digest"))

@@ -252,7 +252,7 @@ class Scheduler:
         else:
             before = replace(of_set, system=candidate.system, variant=candidate.variant, before=candidate.id)
             earlier = self.service.evaluations.all(replace(before, components=candidate.components))
-            found = [each for each in earlier if not each.void and not each.figures.pilot]
+            found = [each for each in earlier if not each.void and not each.pilot]
         same = [each for each in found if each.testset_digest == candidate.testset_digest]
         if same:
             return same[0]
@@ -379,7 +379,7 @@ class LastRun:
         if self.job.state != JobState.DONE:
             return Result.FAILED
         outcome = self.job.outcome
-        is_invalid = any(each.verdict == VerdictCode.INVALID for each in self.comparisons)
+        is_invalid = any(each.record.verdict is VerdictCode.INVALID for each in self.comparisons)
         if is_invalid or any(each.void for each in self.evaluations) or (outcome is not None and outcome.void):
             return Result.VOID
         if any(job.has_ended and job.state != JobState.DONE for job in self.comparing):
@@ -404,13 +404,11 @@ class LastRun:
         if self.job.outcome is not None:
             yield from outcome_lines(self.job.outcome)
         for each in self.evaluations:
-            primary = each.figures.primary or ""
-            figure = each.figures.measures.get(primary, {})
-            mean = figure.get("mean")
+            mean, n = (None, 0) if each.summary is None else (each.summary.mean, each.summary.n)
             void = f"VOID: {'; '.join(each.void)}: " if each.void else ""
             value = "null" if mean is None else f"{mean:.4f}"
-            yield f"evaluation {each.id}: {each.label}: {void}{primary} {value}, n={figure.get('n', 0)}"
-        yield from (f"comparison {each.id}: {each.sentence}" for each in self.comparisons)
+            yield f"evaluation {each.id}: {each.label}: {void}{each.primary or ''} {value}, n={n}"
+        yield from (f"comparison {each.id}: {each.record.verdict_sentence}" for each in self.comparisons)
         yield from (f"gate: failed: {rule}" for rule in self.broken_rules)
 
 
@@ -471,7 +469,9 @@ class WatchState:
             "job": last and last.job.id,
             "result": last and last.result,
             "evaluations": [each.id for each in last.evaluations] if last else [],
-            "comparisons": [{"id": each.id, "verdict": each.verdict} for each in last.comparisons] if last else [],
+            "comparisons": [{"id": each.id, "verdict": each.record.verdict} for each in last.comparisons]
+            if last
+            else [],
             "outcome": last and last.job.outcome and last.job.outcome.model_dump(mode="json"),
             "failed_rules": list(last.broken_rules) if last else [],
             "uncompared": self.uncompared,

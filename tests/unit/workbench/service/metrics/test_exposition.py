@@ -14,7 +14,6 @@ from cranfield.workbench.config import MetricsConfig
 from cranfield.workbench.service.metrics.exposition import Exposition
 from cranfield.workbench.service.metrics.families import FAMILIES, RESULTS, Naming, naming_of
 from cranfield.workbench.service.metrics.observed import (
-    Measured,
     MeasuredSubject,
     MetricsSnapshot,
     Observation,
@@ -98,8 +97,9 @@ def test_a_system_whose_every_evaluation_was_void_has_no_measure() -> None:
 
 
 def test_what_is_not_known_is_not_written_as_0() -> None:
-    none = {"mean": None, "n": 0, "ci_low": None, "ci_high": None}
-    lines = written(observed(measured(measures={"R@10": none}, strata={}, latency_ms=None, judged={}, gate=None)))
+    given = measured(measures={"R@10": numbers(None, 0)}, strata={}, latency_ms=None, gate=None)
+    unjudged = replace(given.scores, judged=replace(given.scores.judged, mean=None))
+    lines = written(observed(replace(given, scores=unjudged)))
     assert not [line for line in lines if "latency" in line or "judged" in line or "gate" in line]
     assert [line for line in lines if line.startswith("cranfield_measure")] == [
         f'cranfield_measure_queries{{k="10",measure="R",stratum="all",{WHO}}} 0.0'
@@ -205,4 +205,4 @@ def test_the_results_of_schedules_are_those_of_the_list() -> None:
 
 def test_measured_counts_its_values() -> None:
     assert measured().n_values() == 4  # 3 measures over all queries, 1 in a stratum
-    assert Measured(None, 0, {}).n_values() == 0
+    assert measured(measures={}, strata={}).n_values() == 0

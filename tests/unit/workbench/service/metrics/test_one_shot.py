@@ -117,7 +117,7 @@ def test_the_state_of_a_gate_is_written_with_its_figures(gated: Path) -> None:
 def test_the_rules_of_a_gate_have_the_names_that_the_alerts_have(gated: Path) -> None:
     config = gated.parents[1] / "cranfield.yaml"
     of_alerts = {words(rule) for each in gated_systems(planned(config)) for rule in each.rules}
-    assert {rule for each in read_observations(gated) for rule in each.last.gate or {}} == of_alerts
+    assert {rule for each in read_observations(gated) for rule in each.last.facts.gate or {}} == of_alerts
 
 
 def test_a_gate_whose_figures_do_not_count_is_void(gated: Path, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import pytest
+from tests.unit.workbench.records import CALLS, comparison_record, evaluation_record
 
 from cranfield.books.store.store import open_store
 from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.workbench.config import load_workbench
 from cranfield.workbench.service.requests import Settings
 from cranfield.workbench.service.service import open_service
-from cranfield.workbench.service.values import EvaluationFigures, NewComparison, NewEvaluation, NewRun
+from cranfield.workbench.service.values import EvaluationFacts, NewComparison, NewEvaluation, NewRun
 from cranfield.workbench.service.watch.scheduler import Scheduler
 
 CONFIG = """
@@ -65,26 +66,18 @@ class Desk:
         claim = jobs.claim("test")
         job = jobs.get(claim.job)
         if job.kind == "compare":
-            figures = {"primary": "nDCG@10", **dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))}
-            options = {"request": job.request.model_dump(mode="json"), "figures": figures}
-            results = [
-                NewComparison(job.request.baseline, job.request.candidate, options, "worse", "worse", b"{}", b"{}")
-            ]
+            results = [NewComparison(job.request, comparison_record("worse"), CALLS)]
         else:
             testset = self.service.testsets.get(job.request.testset)
-            figures = EvaluationFigures(
-                {"nDCG@10": {"mean": mean, "n": 2, "ci_low": None, "ci_high": None}},
-                *({}, 2, 0, {}, {"mean": 1.0, "k": 10}, None, {"nDCG@10 at least 0.6": mean >= 0.6}, "nDCG@10"),
-            )
             results = [
                 NewEvaluation(
                     testset.id,
                     NewRun(name, f"sha256:{job.id}{name}", b"run", 2),
                     name,
-                    figures,
                     Settings(k=10, scoring=ScoringOptions(), compare=CompareOptions(primary="nDCG@10")),
-                    b"{}",
-                    b"{}",
+                    evaluation_record(mean),
+                    CALLS,
+                    EvaluationFacts(gate={"nDCG@10 at least 0.6": mean >= 0.6}),
                     void=void,
                     tags=job.request.tags,
                     note=job.request.note,

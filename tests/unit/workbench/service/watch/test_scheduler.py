@@ -99,7 +99,7 @@ def test_each_run_is_compared_with_the_pinned_baseline(desk):
     assert (request.baseline, request.candidate) == (first.id, second.id)
     server.finish("2026-11-25T02:06")
     (state,) = watch_states(server.service)
-    assert ([each.verdict for each in state.last.comparisons], state.uncompared) == (["worse"], None)
+    assert ([each.record.verdict for each in state.last.comparisons], state.uncompared) == (["worse"], None)
     assert state.last.broken_rules == ("nDCG@10 at least 0.6",)
     assert state.last.result == "worse"
 
