@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from annotated_types import Ge, Interval
 
-from cranfield.agents.settings import (
+from cranfield.agents.options import (
     AtOnceOption,
     BaseUrlOption,
     KeyOption,
