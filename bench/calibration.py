@@ -21,8 +21,7 @@ from scipy.special import expit, logit
 
 from cranfield.gate.calibration.diagnosis import ALPHA_SHOWN, SLOPES, Diagnosis
 from cranfield.gate.calibration.report import CalibrationOptions, group_of
-from cranfield.stats.calibration import Floats, logits
-from cranfield.stats.calibration_slope import chances_with_sum
+from cranfield.stats.calibration import Floats, chances_with_sum, logits
 
 SEED = 7
 OPTIONS = CalibrationOptions(draws=399)

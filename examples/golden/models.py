@@ -427,7 +427,7 @@ def record(plan: Path, source: Path, calls: Path) -> None:
     from cranfield.agents.recording import Scripted
     from cranfield.golden.plan import load_plan
     from cranfield.golden.run import PipelineOptions, create_run, execute
-    from cranfield.repo.source import source_snapshot
+    from cranfield.repo.tree import source_snapshot
 
     snapshot = source_snapshot(source)
     with tempfile.TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ MODULES = {
     "errors.py": "base/errors.py",
     "numbers.py": "base/numbers.py",
     "matching/place.py": "ranking/matching/place.py",
-    **{name: name for name in ("model/target.py", "model/query.py", "model/matching.py")},
+    **{name: name for name in ("model/target.py", "model/query.py", "model/testset.py")},
 }
 """File in the repository of the test to the file of the package that it is a copy of."""
 SET = """\
@@ -28,7 +28,7 @@ queries:
   - {{id: moved, text: lines that two spans share, spans: ["src/matching/place.py:{moved}"]}}
   - {{id: edited, text: how a difference is printed, entities: ["src/numbers.py::format_delta"]}}
   - {{id: renamed, text: nearest known name, entities: ["src/errors.py::unknown_name"]}}
-  - {{id: file, text: rules of matching, entities: ["src/model/matching.py::MatchingRules"]}}
+  - {{id: file, text: rules of matching, entities: ["src/model/testset.py::MatchingRules"]}}
   - {{id: gone, text: a symbol that is expected, entities: ["src/model/target.py::Entity.label"]}}
 """
 STATES = {
@@ -94,7 +94,7 @@ def drifted(folder: Path) -> Path:
     change(source / "matching/place.py", lambda text: "# One line.\n\n# Another.\n" + text)
     change(source / "numbers.py", lambda text: text.replace("return _signed(value, 4)", "return _signed(value, 3)"))
     change(source / "errors.py", lambda text: text.replace("def unknown_name(", "def name_nobody_knows("))
-    git(folder / "code", "mv", "src/model/matching.py", "src/model/laying.py")
+    git(folder / "code", "mv", "src/model/testset.py", "src/model/laying.py")
     git(folder / "code", "rm", "--quiet", "src/model/target.py")
     change(source / "model/query.py", lambda text: text + "\n\nMORE = 1\n")
     commit(folder / "code")

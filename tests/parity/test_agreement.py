@@ -14,10 +14,9 @@ from tests.unit.judging.book_contents import book
 
 from cranfield.judging.book.freeze import persons_table
 from cranfield.judging.raters.raters import at_threshold
-from cranfield.stats.agreement import agreement
+from cranfield.stats.agreement import agreement, misfit
 from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table
-from cranfield.stats.misfit import misfit
 
 CLOSE = 1e-9
 SEEDS = range(25)

@@ -19,7 +19,7 @@ from cranfield.repo.anchor import Outlines, anchor_of, places
 from cranfield.repo.drift import DRIFTED, STATES, DriftFinding, DriftReport, reanchored, verify
 from cranfield.repo.hashes import kept_hash
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.source import tracked_snapshot
+from cranfield.repo.tree import tracked_snapshot
 
 REVIEW = "check each place and correct the test set"
 

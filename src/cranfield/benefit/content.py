@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from cranfield.benefit.records import CellRecord, Flaw, ToolResultNote
-from cranfield.systems.kinds.mcp_schema import wrapped_text
+from cranfield.systems.kinds.mcp_session import wrapped_text
 
 MAX_OF_A_PHRASE = 300
 """Characters of a text that can be no more than `no results found for ...`, or an error without its cause."""

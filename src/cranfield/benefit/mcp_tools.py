@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cranfield.agents.budget import TYPICAL_BYTES
-from cranfield.agents.loop import ToolResult
-from cranfield.agents.prompt import clean
+from cranfield.agents.loop import ToolResult, clean
 from cranfield.agents.protocol import Tool, ToolCall
 from cranfield.base.concurrency.retry import retry_policy
 from cranfield.base.errors import ConfigError, MissingExtraError, ProblemList

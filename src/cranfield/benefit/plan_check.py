@@ -19,8 +19,7 @@ from cranfield.benefit.delivery import preflight_problems
 from cranfield.benefit.mcp_tools import server_command, variables_of
 from cranfield.benefit.plan import Agent, ArmRole, BenefitPlan, SuccessBy
 from cranfield.benefit.records import CellKey, PreflightRecord
-from cranfield.benefit.runner import reservation
-from cranfield.benefit.schedule import order_digest, schedule
+from cranfield.benefit.runner import order_digest, reservation, schedule
 from cranfield.benefit.source import labels_in
 from cranfield.benefit.tasks import Task, TaskSet, load_tasks
 from cranfield.config.strict import ENV, fill_text
@@ -28,7 +27,7 @@ from cranfield.formats.testsets.golden_json import files_of_set
 from cranfield.model.results import Record
 from cranfield.repo.git import is_same_commit
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.source import require_clean, source_snapshot
+from cranfield.repo.tree import require_clean, source_snapshot
 
 ASSUMED_SPREAD = 0.5
 """Standard deviation of the differences of success between arms, over tasks, before any is known: that of tasks of medium

@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from cranfield.agents.answers.rows import Named
-from cranfield.agents.prompt import Prompt
+from cranfield.agents.loop import Prompt
 from cranfield.base.errors import ConfigError
 from cranfield.benefit.analysis.values import mean_of_known
 from cranfield.benefit.records import LineRange, NamedPlaces, ReadLines

@@ -14,7 +14,7 @@ from cranfield.benefit.records import SCHEMA_VERSION
 from cranfield.formats.io.files import shown
 from cranfield.formats.io.validation import ClosedModel
 from cranfield.repo.snapshot import Snapshot, snapshot_digest
-from cranfield.repo.source import source_snapshot
+from cranfield.repo.tree import source_snapshot
 
 
 class TreeCheck(ClosedModel):

@@ -11,7 +11,7 @@ from cranfield.benefit.folder import ExperimentFolder, ExperimentManifest
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.records import CellEnd, CellKey, CellRecord
 from cranfield.benefit.result import Estimate, StratumKind, StratumVerdict
-from cranfield.benefit.schedule import schedule
+from cranfield.benefit.runner import schedule
 from cranfield.formats.io.validation import ClosedModel, Filled
 from cranfield.model.results import DamagedLine, Record
 

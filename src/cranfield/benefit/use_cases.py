@@ -56,7 +56,7 @@ from cranfield.benefit.result import (
     read_result,
     write_result,
 )
-from cranfield.benefit.schedule import schedule
+from cranfield.benefit.runner import schedule
 from cranfield.benefit.score import Checkers, Scorer, SealedAnswer, seal, unscored, unseal
 from cranfield.benefit.source import TreeCheck, record_tree
 from cranfield.benefit.status import BenefitHistory, PastResult, PastStratum

@@ -32,9 +32,8 @@ def trec_eval_command(context: typer.Context) -> None:
     if options.wants == "version":
         typer.echo(f"cranfield {__version__}, as trec_eval 10.0 and 9.0.8", err=True)
         return
-    from cranfield.compat.trec_eval.inputs import read_inputs
     from cranfield.compat.trec_eval.names import plan
-    from cranfield.compat.trec_eval.scores import output
+    from cranfield.compat.trec_eval.scores import output, read_inputs
 
     wanted = plan(options)
     for note in wanted.notes:

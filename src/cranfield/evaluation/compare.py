@@ -26,7 +26,6 @@ from cranfield.evaluation.pairing import (
     random_draws,
     shared_measures,
 )
-from cranfield.evaluation.partitions import BUCKETS, MOVES, NOTHING_TO_FIND
 from cranfield.evaluation.requirements import requirements_of
 from cranfield.evaluation.unjudged import unjudged_of_pair
 from cranfield.evaluation.unseen import Caveat, CaveatKind, ObservedEffect, Unseen, largest_difference, unseen_queries
@@ -51,6 +50,38 @@ from cranfield.stats.paired import mcnemar, noninferiority
 from cranfield.stats.power import USUAL_POWER, cohens_dz, minimal_detectable_effect
 from cranfield.stats.result import TestResult, holm
 from cranfield.stats.table import TESTS, run_tests
+
+BUCKETS = (
+    "failed in both",
+    "failed in baseline",
+    "failed in candidate",
+    "never found",
+    "newly found",
+    "lost",
+    "improved",
+    "worsened",
+    "unchanged",
+)
+"""In order of precedence, on the primary measure. `Found` is a relevant result within its cutoff; where nothing should be
+found, a query improved, worsened or is unchanged."""
+
+MOVES = (
+    "failed",
+    "stayed at rank 1",
+    "moved to rank 1",
+    "moved from rank 1",
+    "newly found below rank 1",
+    "lost from below rank 1",
+    "rose below rank 1",
+    "fell below rank 1",
+    "same rank below 1",
+    "never found",
+)
+"""In order of precedence, by the first relevant rank in the whole list kept. `NOTHING_TO_FIND` is after them where there
+are such queries."""
+
+NOTHING_TO_FIND = "nothing to find"
+"""The move of a query where nothing should be found, and neither system failed."""
 
 SHOWN = 3
 """Measures that a sentence names."""

@@ -26,7 +26,7 @@ from cranfield.base.errors import UsageError
 from cranfield.base.words import command_word, count_noun, join_first, or_list, printable
 from cranfield.books.options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.evaluation.options.declaration import Argument, Option
-from cranfield.golden.states import EntryStep
+from cranfield.golden.outcomes import EntryStep
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus
@@ -142,7 +142,7 @@ def run_command(
     wait, because a model has no answer for now or the budget is used up; 130 interrupted.
     """
     from cranfield.agents.recording import PLAN, Kept
-    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunFolder
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.reports.golden import run_document
@@ -222,9 +222,9 @@ class RunSource:
             plan: a file or a name; of a run that goes on, the one that takes the place of its plan.
             settings: `feedback` and `prompts` of a new run.
         """
-        from cranfield.golden.folder import RunFolder
+        from cranfield.golden.index import RunFolder
         from cranfield.golden.run import create_run, replace_plan
-        from cranfield.repo.source import source_snapshot
+        from cranfield.repo.tree import source_snapshot
 
         if self.resume is None:
             snapshot = source_snapshot(self.repo, self.at, allow_dirty=self.allow_dirty, without=self.without)
@@ -251,7 +251,7 @@ class RunSource:
             UsageError: with the files.
         """
         from cranfield.agents.recording import changed_since
-        from cranfield.golden.folder import RunFolder
+        from cranfield.golden.index import RunFolder
         from cranfield.repo.tree import read_tree
 
         if snapshot.tree is None:
@@ -277,7 +277,7 @@ def show_plan(plan: str, source: RunSource) -> Iterator[Report]:
     """
     from cranfield.golden.plan_cost import estimate
     from cranfield.golden.run import require_valid
-    from cranfield.repo.source import source_snapshot
+    from cranfield.repo.tree import source_snapshot
 
     found, _ = read_plan(plan)
     snapshot = source_snapshot(source.repo, source.at, allow_dirty=source.allow_dirty, without=source.without)
@@ -423,7 +423,7 @@ def status_command(run: RunArgument) -> Iterator[Report]:
 
     The counts add up to the number of drafts: every draft ends in exactly one state.
     """
-    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunFolder
     from cranfield.golden.reports.golden import run_document
     from cranfield.golden.run import run_status
     from cranfield.golden.use_cases.review import after_status
@@ -461,7 +461,7 @@ def gate_command(
     from cranfield.app.loading import load
     from cranfield.golden.existing import Defaults, gate_set, import_set
     from cranfield.golden.reports.golden import gate_document
-    from cranfield.repo.source import source_snapshot
+    from cranfield.repo.tree import source_snapshot
 
     snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset,))
     loaded = load(testset)
@@ -496,11 +496,10 @@ def enter_command(
     from cranfield.app.loading import read_stored
     from cranfield.base.words import count_noun
     from cranfield.golden.existing import Defaults, EntryPlan, enter, gate_set
-    from cranfield.golden.folder import RunFolder
-    from cranfield.golden.index import RunIndex
+    from cranfield.golden.index import RunFolder, RunIndex
     from cranfield.golden.reports.golden import gate_document
     from cranfield.golden.use_cases.review import after_run
-    from cranfield.repo.source import source_snapshot
+    from cranfield.repo.tree import source_snapshot
 
     snapshot = source_snapshot(repo, at, allow_dirty=allow_dirty, without=(testset, Path(plan)))
     judged = read_stored(testset, testset_format)
@@ -581,7 +580,7 @@ def transcripts_command(
     from cranfield.agents.recording import read_lines
     from cranfield.base.errors import UnknownNameError
     from cranfield.formats.io.files import write_text
-    from cranfield.golden.folder import RunFolder, Step
+    from cranfield.golden.index import RunFolder, Step
     from cranfield.golden.outcomes import TranscriptLine
     from cranfield.golden.records import SCHEMA_VERSION
     from cranfield.reporting.transcripts import transcripts_page
@@ -680,8 +679,7 @@ def models_command(
 
     Exits with 1 where a model is to be retired.
     """
-    from cranfield.golden.folder import RunFolder
-    from cranfield.golden.index import RunIndex
+    from cranfield.golden.index import RunFolder, RunIndex
     from cranfield.golden.models import model_records
     from cranfield.golden.reports.sets import models_document
     from cranfield.golden.retirement import Decision, ModelTests, SequentialTest, model_histories
@@ -779,7 +777,7 @@ def reviewed_command(
     from cranfield.app.command import Status
     from cranfield.base.words import count_noun, join_first
     from cranfield.golden.batch import review_of, write_feedback
-    from cranfield.golden.folder import RunFolder
+    from cranfield.golden.index import RunFolder
     from cranfield.golden.reports.review import review_document
     from cranfield.golden.review import ReviewOutcome
     from cranfield.golden.use_cases.review import after_review, collect_reviews

@@ -6,24 +6,69 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
+from cranfield.agents.recording import RecordFolder, manifest_of
 from cranfield.base.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import LabelOutcome
-from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.outcomes import AgreementRecord, GateFailure, QueueEntry, RecordFinding, Rejection, is_unreadable
+from cranfield.golden.outcomes import (
+    ENTERS_AT,
+    STATES,
+    AgreementRecord,
+    EntryStep,
+    GateFailure,
+    QueueEntry,
+    RecordFinding,
+    Rejection,
+    RunManifest,
+    State,
+    is_unreadable,
+)
 from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource, Place, module_parts
-from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
+from cranfield.golden.records import SCHEMA_VERSION, AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Bounds
-from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.judging import Disposition
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of
 from cranfield.repo.symbols import language_of
+
+
+class Step(StrEnum):
+    """A file of the folder, by its name."""
+
+    CANDIDATES = "00_candidates.jsonl"
+    ANSWERS = "01_oracle_answers.jsonl"
+    REPORTS = "02_adversary_reports.jsonl"
+    AGREEMENTS = "02_agreements.jsonl"
+    GATE_FAILURES = "03_validation_failures.jsonl"
+    REVIEW_QUEUE = "04_human_review_queue.jsonl"
+    REJECTED = "05_rejected.jsonl"
+    REVIEW_SAMPLES = "review_samples.jsonl"
+    HUMAN_REVIEWS = "human_reviews.jsonl"
+    TRANSCRIPTS = "transcripts.jsonl"
+
+
+FEEDBACK = "feedback.jsonl"
+"""Failures that people found in an earlier batch, where there are some."""
+
+
+class RunFolder(RecordFolder[RunManifest]):
+    """The files of a run."""
+
+    files = Step
+    schema_version = SCHEMA_VERSION
+
+    @classmethod
+    def read_manifest(cls, path: Path) -> RunManifest:
+        """What the run is of."""
+        hint = "give the folder printed by `cranfield golden run`"
+        return manifest_of(path, RunManifest, SCHEMA_VERSION, missing="not a golden run", hint=hint)
 
 
 class _Attempted(Protocol):

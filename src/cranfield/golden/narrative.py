@@ -15,7 +15,7 @@ from functools import cached_property
 from cranfield.golden.index import CALL, CODE, is_distinctive, name_parts
 from cranfield.golden.parsed import PACKAGE_FILES, ParsedSource, folder_of, lies_in, module_parts
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity
-from cranfield.repo.definitions import parse_python
+from cranfield.repo.grammar import parse_python
 from cranfield.repo.symbols import language_of
 
 _PATH = re.compile(r"(?<![\w/.-])(?:[\w.-]+/)*[\w-][\w.-]*\.[A-Za-z]\w*(?![\w/])")

@@ -17,7 +17,7 @@ from cranfield.agents.recording import CALLS, PLAN, TreeRecord
 from cranfield.agents.settings import ModelSettings
 from cranfield.base.errors import UsageError
 from cranfield.base.numbers import total
-from cranfield.golden.folder import FEEDBACK, RunFolder, Step
+from cranfield.golden.index import FEEDBACK, RunFolder, Step
 from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import files_in
 from cranfield.golden.plan import Plan, load_plan

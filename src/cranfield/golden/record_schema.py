@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, create_model
 
 from cranfield.formats.io.files import write_text
 from cranfield.formats.io.validation import published_schema, schema_text
-from cranfield.golden.folder import FEEDBACK, Step
+from cranfield.golden.index import FEEDBACK, Step
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, QueueEntry, Rejection, TranscriptLine
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate, ReviewFeedback
 from cranfield.golden.review import Sample

@@ -22,8 +22,7 @@ from cranfield.agents.retrying import run_kept
 from cranfield.agents.settings import ModelSettings
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import RowCheck
-from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import check_task
+from cranfield.golden.roles import RolePrompts, check_task
 from cranfield.model import Entity, File, Span, Target, TestSet
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.ranking.matching.place import ENTITY_MARK

@@ -17,24 +17,31 @@ from cranfield.base.concurrency.loop import event_loop, run_all
 from cranfield.base.errors import ConfigError, InputError, UsageError
 from cranfield.base.version import __version__
 from cranfield.formats.io.files import shown, write_text
-from cranfield.golden.folder import FEEDBACK, RunFolder
-from cranfield.golden.index import RecordStatus, RunIndex
+from cranfield.golden.index import FEEDBACK, RecordStatus, RunFolder, RunIndex
 from cranfield.golden.models import open_models, role_settings, shared_model_problems
-from cranfield.golden.outcomes import RunManifest
+from cranfield.golden.outcomes import ENTERS_AT, PLANNED, STATES, EntryStep, RunManifest, State
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan, model_problems
 from cranfield.golden.records import SCHEMA_VERSION, QueryCandidate, ReviewFeedback
-from cranfield.golden.role_prompts import NAMES, RolePrompts
-from cranfield.golden.states import ENTERS_AT, PLANNED, STATES, EntryStep, State
-from cranfield.golden.steps.answer import answer, check_answer
-from cranfield.golden.steps.author import author_all, reopen, reserve_rest, screen
-from cranfield.golden.steps.context import StepContext, Waiting, WaitingError
-from cranfield.golden.steps.review import conclude, queue, review
+from cranfield.golden.roles import NAMES, RolePrompts
+from cranfield.golden.steps.context import (
+    StepContext,
+    Waiting,
+    WaitingError,
+    answer,
+    author_all,
+    check_answer,
+    conclude,
+    queue,
+    reopen,
+    reserve_rest,
+    review,
+    screen,
+)
 from cranfield.model.results import Record
-from cranfield.repo.history import GitHistory
 from cranfield.repo.secret_files import Withheld, find_withheld
-from cranfield.repo.snapshot import Snapshot, snapshot_digest
+from cranfield.repo.snapshot import GitHistory, Snapshot, snapshot_digest
 
 
 class Until(StrEnum):

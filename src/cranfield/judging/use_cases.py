@@ -22,8 +22,15 @@ from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitiv
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.formats.io.files import opened, stem
 from cranfield.judging.book.freeze import persons_table
-from cranfield.judging.book.grades import BookContents, RatedBook, contents_of, people_grades, rated_book
-from cranfield.judging.book.progress import BookSensitivity, BothMeans
+from cranfield.judging.book.grades import (
+    BookContents,
+    BookSensitivity,
+    BothMeans,
+    RatedBook,
+    contents_of,
+    people_grades,
+    rated_book,
+)
 from cranfield.judging.models.compare import (
     Corrected,
     Grades,

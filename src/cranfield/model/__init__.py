@@ -1,7 +1,6 @@
 """Frozen values that all other packages use. Imports only `base`."""
 
-from cranfield.model.absence import Absence
-from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Convention, convention_named
+from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Absence, Convention, convention_named
 from cranfield.model.judging import (
     EntityRole,
     Fact,
@@ -15,7 +14,6 @@ from cranfield.model.judging import (
     Lines,
 )
 from cranfield.model.kinds import Scalar
-from cranfield.model.matching import MatchingRules
 from cranfield.model.note import Note, NoteKind
 from cranfield.model.query import (
     LETTERS,
@@ -46,6 +44,7 @@ from cranfield.model.testset import (
     Anchor,
     GroupedJudgment,
     Grouping,
+    MatchingRules,
     Meta,
     OtherJudgments,
     Rating,

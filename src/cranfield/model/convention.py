@@ -7,6 +7,7 @@ value. A choice that is not documented for a tool is as in `trec`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 from cranfield.base.errors import UnknownNameError
@@ -221,3 +222,18 @@ def with_choice(convention: Convention, name: str, other: Convention) -> Convent
     """The convention with one choice of another's."""
     choice: dict[str, Any] = {name: getattr(other, name)}
     return replace(convention, **choice)
+
+
+class Absence(StrEnum):
+    """What is absent. Programs compare the member; its value is the term of notes and reports."""
+
+    NEVER_JUDGED = "never judged"
+    """The test set has no judgment of the query."""
+    NO_CONSENSUS = "rated, no consensus"
+    """Raters judged the query, and the consensus rule gives no document a grade."""
+    ONLY_POOLED = "in the pool, none judged"
+    """All grades of the query are under 0."""
+    NONE_RELEVANT = "judged, none relevant"
+    """The query has judgments, and none is relevant."""
+    NOT_RETURNED = "not returned"
+    """The run has no answer for the query."""

@@ -24,8 +24,7 @@ from hashlib import sha256
 from cranfield.base.errors import MissingExtraError
 from cranfield.base.words import and_list
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of, plain_entity
-from cranfield.repo.definitions import Definition, markdown_definitions, python_definitions
-from cranfield.repo.grammar import grammar_definitions
+from cranfield.repo.grammar import Definition, grammar_definitions, markdown_definitions, python_definitions
 
 Reader = Callable[[str], tuple[list[Definition], str]]
 

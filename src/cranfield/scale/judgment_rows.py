@@ -16,8 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cranfield.formats.io.files import MAX_PROBLEMS
-from cranfield.scale.judgments import JudgmentTable
-from cranfield.scale.text_keys import Keys, is_among, mixed, repeated_keys, text_bytes, text_keys
+from cranfield.scale.judgments import JudgmentTable, Keys, is_among, mixed, repeated_keys, text_bytes, text_keys
 
 POOL = pa.system_memory_pool()
 """Memory of large arrays goes back to the system at once; Arrow's own pool keeps it."""

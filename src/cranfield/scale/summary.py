@@ -18,11 +18,9 @@ from cranfield.evaluation.values import find_measure
 from cranfield.measures import CATALOGUE, Measure, parse
 from cranfield.ranking.matching.id_forms import query_form
 from cranfield.scale.attributes import N_UNITS, AttributeColumns, Attributes, read_attributes
-from cranfield.scale.means import system_summaries
-from cranfield.scale.paired import KNOWN_TESTS, compare_systems
+from cranfield.scale.paired import KNOWN_TESTS, compare_systems, stratified_means, stratum_means, system_summaries
 from cranfield.scale.results import Results, ResultsInfo
 from cranfield.scale.scoring import quality_measures
-from cranfield.scale.strata import stratified_means, stratum_means
 from cranfield.scale.tally import Progress, Tally, tally_results
 from cranfield.scale.values import PairSummary, ScaleSummary, SystemSummary, UnitKind, Units
 from cranfield.stats.bootstrap import FEW_CLUSTERS

@@ -19,8 +19,7 @@ from cranfield.app.loading import named_testset
 from cranfield.base.words import count_noun
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
 from cranfield.evaluation.testset.check_judgments import Complaint, unknown_task_types
-from cranfield.evaluation.testset.check_queries import NO_TEXTS, small_strata
-from cranfield.evaluation.testset.similar import near_duplicates, too_many_met, words_of
+from cranfield.evaluation.testset.check_queries import NO_TEXTS, near_duplicates, small_strata, too_many_met, words_of
 from cranfield.evaluation.testset.validate import CHECKS, Validation, ValidationFinding, checks
 from cranfield.formats.io.files import STDIN
 from cranfield.model import Absence, Meta, Query, TestSet

@@ -96,7 +96,7 @@ def reviewed() -> None:
 
     from cranfield.books.store.schema import Role
     from cranfield.books.store.store import open_store
-    from cranfield.golden.folder import RunFolder, Step
+    from cranfield.golden.index import RunFolder, Step
     from cranfield.golden.outcomes import RunManifest
     from cranfield.golden.use_cases.review import make_review_book
     from cranfield.repo.snapshot import snapshot_digest, take
@@ -205,7 +205,7 @@ def cost_of_a_measured_plan() -> None:
     from cranfield.golden.plan import load_plan
     from cranfield.golden.plan_cost import RoleUse, estimate
     from cranfield.golden.reports.plan import plan_document
-    from cranfield.repo.source import source_snapshot
+    from cranfield.repo.tree import source_snapshot
     from cranfield.reporting import render
 
     plan, snapshot = load_plan(Path(UNWATCHED) / "dear.yaml"), source_snapshot(Path(UNWATCHED) / "shop")

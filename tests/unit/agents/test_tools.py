@@ -18,8 +18,7 @@ from cranfield.agents.loop import RESULT_CHARS, Read, ToolResult
 from cranfield.agents.protocol import ToolCall
 from cranfield.agents.tools.source import HISTORY_TOOLS, TOOL_NAMES, AllowedTools, SourceTools, ToolLimits
 from cranfield.repo.hashes import glob_regex
-from cranfield.repo.history import GitHistory
-from cranfield.repo.snapshot import Snapshot, take
+from cranfield.repo.snapshot import GitHistory, Snapshot, take
 
 FILES = {
     "src/index.py": 'class Index:\n    """All of it."""\n\n    def add(self, item):\n        return item\n',

@@ -18,7 +18,7 @@ from cranfield.benefit.experiment import create_experiment, execute, replace_pla
 from cranfield.benefit.folder import ExperimentFolder
 from cranfield.benefit.plan import ArmRole, BenefitPlan
 from cranfield.benefit.plan_check import check_plan, detectable_lifts, machine_problems
-from cranfield.benefit.schedule import order_digest, schedule
+from cranfield.benefit.runner import order_digest, schedule
 from cranfield.benefit.tasks import Task, load_tasks
 from cranfield.model.judging import Lines
 from cranfield.stats.power import minimal_detectable_effect

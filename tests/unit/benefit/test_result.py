@@ -23,7 +23,7 @@ from cranfield.benefit.records import CellKey, CellRecord, PreflightRecord, Scor
 from cranfield.benefit.reports.benefit import benefit_document
 from cranfield.benefit.result import BenefitResult, StratumKind, StratumVerdict, ValidityKind, read_result, write_result
 from cranfield.benefit.result_schema import SCHEMA_FILE, result_schema
-from cranfield.benefit.schedule import schedule
+from cranfield.benefit.runner import schedule
 from cranfield.benefit.status import status_of
 from cranfield.benefit.use_cases import (
     FILE,

@@ -22,7 +22,7 @@ from cranfield.benefit.errors import CATALOGUE, OUTAGES_IN_A_ROW, CellError, err
 from cranfield.benefit.folder import TRANSCRIPTS, BegunRecord, ExperimentFile, ExperimentFolder
 from cranfield.benefit.plan import ArmRole
 from cranfield.benefit.records import CellEnd, CellKey, CellUsage, PreflightRecord
-from cranfield.benefit.schedule import schedule
+from cranfield.benefit.runner import schedule
 
 N_CELLS = 12
 T, C = ArmRole.TREATMENT, ArmRole.CONTROL

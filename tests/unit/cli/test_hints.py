@@ -41,7 +41,7 @@ AS_NAMES = {
     "golden/commands.py": {"cranfield calibrate"},
     "judging/commands/pool.py": {"cranfield evaluate"},
     "workbench/client/client.py": {"cranfield people token"},
-    "golden/folder.py": {"cranfield golden run"},
+    "golden/index.py": {"cranfield golden run"},
     "plugins.py": {"cranfield testset validate"},
     "judging/reports/holes.py": {"cranfield compare"},
 }

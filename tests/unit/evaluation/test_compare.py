@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cranfield import Answer, Hit, Limits, Outcome, Query, Run, TestSet, compare, evaluate, parse
 from cranfield.base.errors import UsageError
+from cranfield.evaluation.compare import BUCKETS, MOVES
 from cranfield.evaluation.evidence.inspection import inspect_systems
-from cranfield.evaluation.partitions import BUCKETS, MOVES
 from cranfield.model import Judging, JudgingGuideline, Meta
 
 RR = parse("RR")

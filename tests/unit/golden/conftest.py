@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cranfield.repo.snapshot import Snapshot
-from cranfield.repo.source import source_snapshot
+from cranfield.repo.tree import source_snapshot
 
 
 @pytest.fixture(scope="session")

@@ -37,8 +37,7 @@ from cranfield.golden.assemble import (
     next_version,
 )
 from cranfield.golden.batch import BatchVerdict, next_sample, waiting_records
-from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.index import RunIndex
+from cranfield.golden.index import RunFolder, RunIndex, Step
 from cranfield.golden.models import kept_records, model_records, read_kept
 from cranfield.golden.outcomes import AgreementRecord, GateFailure, RunManifest
 from cranfield.golden.records import AdversaryReport, HumanReview, OracleAnswer, QueryCandidate

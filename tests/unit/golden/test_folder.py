@@ -13,19 +13,20 @@ import pytest
 
 from cranfield.base.errors import InputError, UsageError
 from cranfield.formats.io.validation import schema_text
-from cranfield.golden.folder import FEEDBACK, RunFolder, Step
-from cranfield.golden.index import RunIndex
+from cranfield.golden.index import FEEDBACK, RunFolder, RunIndex, Step
 from cranfield.golden.outcomes import (
+    REJECTIONS,
+    STATES,
     AgreementRecord,
     GateFailure,
     RecordFinding,
     Rejection,
     RunManifest,
+    State,
     TranscriptLine,
 )
 from cranfield.golden.record_schema import SCHEMA_FILE, run_schema
 from cranfield.golden.records import HumanReview, OracleAnswer, QueryCandidate
-from cranfield.golden.states import REJECTIONS, STATES, State
 
 AT = "2026-11-23T14:05:09Z"
 
@@ -153,7 +154,7 @@ def test_every_damaged_line_is_reported_with_its_place(path: Path) -> None:
 
 def test_there_is_one_writer(path: Path) -> None:
     code = (
-        "import sys, pathlib; from cranfield.golden.folder import RunFolder\n"
+        "import sys, pathlib; from cranfield.golden.index import RunFolder\n"
         "with RunFolder.writing(pathlib.Path(sys.argv[1])): print('writes', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", code, str(path)]

@@ -13,8 +13,7 @@ from cranfield.agents.protocol import ModelAnswer, Request, Usage
 from cranfield.agents.recording import Scripted
 from cranfield.base.errors import UsageError
 from cranfield.cli.main import run_command_line
-from cranfield.golden.folder import RunFolder
-from cranfield.golden.index import RunIndex
+from cranfield.golden.index import RunFolder, RunIndex
 from cranfield.golden.plan import Plan, shipped_plan
 from cranfield.golden.plan_cost import RoleUse, estimate, measure, part_of
 from cranfield.golden.reports.plan import cost_verdict

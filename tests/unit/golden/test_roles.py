@@ -28,11 +28,13 @@ from cranfield.golden.records import (
     RowCheck,
     TaskType,
 )
-from cranfield.golden.role_prompts import EXAMPLES, NAMES, RolePrompts
 from cranfield.golden.roles import (
+    EXAMPLES,
+    NAMES,
     ROLES,
     CellBrief,
     GoldenRole,
+    RolePrompts,
     adversary_task,
     author_task,
     check_task,

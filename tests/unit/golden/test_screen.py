@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cranfield.golden.gate import Screener
+from cranfield.golden.gate import ScreenReason as R
 from cranfield.golden.index import content_words, found_by_grep, grep_terms, leaks, overlap
 from cranfield.golden.parsed import MAX_LINES, ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import QueryCandidate
 from cranfield.golden.rules import Bounds
-from cranfield.golden.screen import Screener
-from cranfield.golden.screen import ScreenReason as R
 from cranfield.golden.targets import Targets, of_candidate
 from cranfield.repo.snapshot import take
 

@@ -17,11 +17,11 @@ from cranfield.books.options import open_books
 from cranfield.cli.main import run_command_line
 from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.commands import RunSource
-from cranfield.golden.folder import RunFolder
+from cranfield.golden.index import RunFolder
 from cranfield.golden.plan import Plan, shipped_text
 from cranfield.golden.run import PipelineOptions, PipelineOutcome, PipelineResult, create_run, execute
 from cranfield.golden.use_cases.assemble import SetEvidence, assemble
-from cranfield.repo.source import source_snapshot
+from cranfield.repo.tree import source_snapshot
 
 SET = """\
 cranfield_testset: 1

@@ -18,9 +18,8 @@ from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.evaluation.testset.judging_notes import judging_notes
 from cranfield.formats.convert import write_testset
 from cranfield.judging.book.freeze import NoAgreementError, freeze
-from cranfield.judging.book.grades import rated_book
+from cranfield.judging.book.grades import BothMeans, rated_book
 from cranfield.judging.book.onto import put_onto
-from cranfield.judging.book.progress import BothMeans
 from cranfield.judging.use_cases import book_sensitivity
 from cranfield.model import JudgingOverruled, Meta, Negative, Pattern, Query, Rating, TestSet
 

@@ -348,7 +348,7 @@ def test_a_corpus_that_is_removed(texts_of, tmp_path):
 
 
 def test_a_gzip_bomb_is_not_unpacked_without_end(texts_of, tmp_path, monkeypatch):
-    monkeypatch.setattr("cranfield.judging.documents.corpus.MAX_UNPACKED", 2_000_000)
+    monkeypatch.setattr("cranfield.judging.documents.records.MAX_UNPACKED", 2_000_000)
     (tmp_path / "bomb.jsonl.gz").write_bytes(gzip.compress(b" " * 3_000_000))
     assert kind_of(texts_of("documents: [{corpus: {path: bomb.jsonl.gz}}]").get("a")) == "failed"
 

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from cranfield.base.errors import TestSetError, UsageError
-from cranfield.evaluation.testset.similar import same_form
+from cranfield.evaluation.testset.check_queries import same_form
 from cranfield.formats.testsets.query_log import QueryLog, read_query_log
 from cranfield.judging.refresh.files import Labels, RatedDocument, read_sheet, write_sheet
 from cranfield.judging.refresh.refresh import plan_refresh, renew

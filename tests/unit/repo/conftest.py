@@ -53,7 +53,7 @@ def repository(tmp_path: Path) -> Repository:
     for name in ("errors.py", "numbers.py"):
         made.write(f"src/{name}", (PACKAGE / "base" / name).read_text(encoding="utf-8"))
     made.write("src/matching/place.py", (PACKAGE / "ranking/matching/place.py").read_text(encoding="utf-8"))
-    for name in ("model/target.py", "model/matching.py"):
+    for name in ("model/target.py", "model/testset.py"):
         made.write(f"src/{name}", (PACKAGE / name).read_text(encoding="utf-8"))
     made.write("docs/guide.md", "# Guide\n\n## Install\n\nRun it.\n\n### Linux\n\nWith apt.\n\n## Use\n\nAsk it.\n")
     made.write(

@@ -89,7 +89,7 @@ def test_nothing_changed_is_all_unchanged(repository: Any, held: TestSet) -> Non
 
 
 def test_a_commit_that_touches_nothing_expected_changes_nothing(repository: Any, held: TestSet) -> None:
-    repository.change("src/model/matching.py", lambda text: text.replace("min_overlap", "least_overlap"))
+    repository.change("src/model/testset.py", lambda text: text.replace("min_overlap", "least_overlap"))
     repository.change("src/errors.py", lambda text: text.replace("GOT_CHARS = 80", "GOT_CHARS = 90"))
     repository.write("src/new.py", "def format_delta():\n    return 1\n")
     repository.commit()

@@ -20,8 +20,7 @@ from cranfield.formats.sniff import read_testset
 from cranfield.scale import judgment_text
 from cranfield.scale.judgment_files import find_source, read_judgments
 from cranfield.scale.judgment_rows import JudgmentBlock, RowCollector
-from cranfield.scale.judgments import JudgmentTable
-from cranfield.scale.text_keys import is_among, repeated_keys, text_keys
+from cranfield.scale.judgments import JudgmentTable, is_among, repeated_keys, text_keys
 
 SMALL_BLOCK = 48
 """Bytes: a file of a few lines has several blocks then."""

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cranfield.scale.spark.failures import cause_of
-from cranfield.scale.spark.folder import groups_of, uri_to_read
-from cranfield.scale.spark.session import _not_started
+from cranfield.scale.spark.job import groups_of, uri_to_read
+from cranfield.scale.spark.session import _not_started, cause_of
 
 JAVA = """An error occurred while calling o53.parquet.
 : java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem not found

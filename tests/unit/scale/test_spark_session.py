@@ -10,7 +10,7 @@ import pytest
 
 from cranfield.base.errors import MissingExtraError, RunFormatError, UsageError
 from cranfield.model import CONVENTIONS
-from cranfield.scale.spark.folder import is_remote, local_path, places_of_runs, uri_of, uri_to_read
+from cranfield.scale.spark.job import is_remote, local_path, places_of_runs, uri_of, uri_to_read
 from cranfield.scale.spark.session import (
     _check_java,
     _package_archive,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from cranfield.stats import calibration as c
-from cranfield.stats import calibration_slope as s
+from cranfield.stats import calibration as s
 
 pairs = st.lists(st.tuples(st.integers(0, 100), st.booleans()), min_size=1, max_size=60)
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from cranfield.base.errors import UsageError
+from cranfield.stats.agreement import misfit
 from cranfield.stats.confusion import confusion_matrices
 from cranfield.stats.consensus import slot_table
-from cranfield.stats.misfit import misfit
 from cranfield.stats.scale import binary_map, parse_levels
 
 

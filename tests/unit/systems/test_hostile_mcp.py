@@ -11,8 +11,7 @@ from cranfield.base.errors import PreflightError
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.kinds.mcp import McpSystem
-from cranfield.systems.kinds.mcp_schema import find_mismatch
-from cranfield.systems.kinds.mcp_session import ReasonClient
+from cranfield.systems.kinds.mcp_session import ReasonClient, find_mismatch
 
 TREE = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}
 ENDLESS = {

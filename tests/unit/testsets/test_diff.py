@@ -24,8 +24,7 @@ from cranfield.model import (
     content_id,
 )
 from cranfield.reporting import render
-from cranfield.testsets.diff import FieldChange, Judged, QueryText, Rewording, diff
-from cranfield.testsets.moves import overfitting, score_moves
+from cranfield.testsets.diff import FieldChange, Judged, QueryText, Rewording, diff, overfitting, score_moves
 from cranfield.testsets.reports.versions import difference_document
 
 OLD = TestSet(

@@ -21,8 +21,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from cranfield.agents.budget import PriceList, Spent
-from cranfield.agents.loop import correction
-from cranfield.agents.prompt import Prompt, clean, nonce
+from cranfield.agents.loop import Prompt, clean, correction, nonce
 from cranfield.agents.protocol import (
     UNREADABLE,
     Backend,

@@ -14,8 +14,15 @@ from sqlalchemy.orm import Session
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database.engine import Part
 from cranfield.books.store.accounts import RIGHTS, SCOPES, AccountInfo, LinkInfo, MemberInfo, SessionInfo, TokenInfo
-from cranfield.books.store.names import name_of_file, new_name
-from cranfield.books.store.rows import account_info, account_row, book_row, link_info, token_info
+from cranfield.books.store.rows import (
+    account_info,
+    account_row,
+    book_row,
+    link_info,
+    name_of_file,
+    new_name,
+    token_info,
+)
 from cranfield.books.store.schema import (
     Account,
     Item,

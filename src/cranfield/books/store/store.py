@@ -4,21 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
+from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 
 from cranfield.base.errors import UsageError
 from cranfield.books.database.base import REVISION
-from cranfield.books.database.engine import Clock, Database, database_url, now_ms
+from cranfield.books.database.engine import Clock, Database, Part, database_url, now_ms
 from cranfield.books.database.migrate import current_revision, opening_problem, upgrade
 from cranfield.books.store.books import Books
-from cranfield.books.store.calls import Calls
 from cranfield.books.store.log import Log
 from cranfield.books.store.people import People, SignIns
 from cranfield.books.store.queue import Queue
 from cranfield.books.store.reading import BookReading
+from cranfield.books.store.rows import as_value
+from cranfield.books.store.schema import ModelCall
 from cranfield.books.store.transfer import Transfer
+from cranfield.books.store.values import CallRow
+
+
+class Calls(Part):
+    """Calls of models."""
+
+    def add(self, call: CallRow) -> int:
+        """Record a call; its id."""
+        with self._database.write() as session:
+            at = self._clock() if call.at is None else call.at
+            row = ModelCall(**asdict(call) | {"id": None, "item_ids": {"items": list(call.item_ids)}, "at": at})
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def answered(self, book_id: int, cache_key: str) -> CallRow | None:
+        """The last call with this key whose answer was `ok`."""
+        query = select(ModelCall).where(
+            ModelCall.book_id == book_id, ModelCall.cache_key == cache_key, ModelCall.outcome == "ok"
+        )
+        with self._database.read() as session:
+            row = session.scalar(query.order_by(ModelCall.id.desc()).limit(1))
+            return None if row is None else _call(row)
+
+    def all(
+        self,
+        book_id: int,
+        *,
+        outcome: str | None = None,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> tuple[CallRow, ...]:
+        """The calls of a book, of one outcome where one is given, with a larger id than `after`."""
+        query = select(ModelCall).where(ModelCall.book_id == book_id, ModelCall.id > after)
+        if outcome is not None:
+            query = query.where(ModelCall.outcome == outcome)
+        with self._database.read() as session:
+            return tuple(_call(row) for row in session.scalars(query.order_by(ModelCall.id).limit(limit)))
+
+    def get(self, call_id: int) -> CallRow | None:
+        """A call."""
+        with self._database.read() as session:
+            row = session.get(ModelCall, call_id)
+            return None if row is None else _call(row)
+
+
+def _call(row: ModelCall) -> CallRow:
+    items = row.item_ids.get("items", [])
+    return as_value(CallRow, row, item_ids=tuple(items) if isinstance(items, list) else ())
 
 
 class Store:

@@ -12,8 +12,7 @@ from cranfield.base.errors import Problem, ProblemList, UsageError, shorten
 from cranfield.books.database.base import Base
 from cranfield.books.database.engine import Part
 from cranfield.books.store import book_records as records
-from cranfield.books.store.names import name_of_file
-from cranfield.books.store.rows import book_row
+from cranfield.books.store.rows import book_row, name_of_file
 from cranfield.books.store.schema import (
     Account,
     Book,

@@ -14,7 +14,7 @@ from cranfield.base.words import join_first
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS
 from cranfield.formats.io.files import shown, suffix_of
 from cranfield.formats.testsets.field_mapping import EXPECTED_VALUE, FieldMapping, FileValues, file_values
-from cranfield.formats.testsets.item_values import (
+from cranfield.formats.testsets.items import (
     FILE_NAME,
     URL,
     are_documents,
@@ -27,9 +27,13 @@ from cranfield.formats.testsets.item_values import (
     are_scalars,
     are_texts,
     are_values,
+    by_query,
+    depth_of,
+    is_by_id,
     is_object,
     is_there,
     is_word,
+    items_of,
     leaves,
     lines_condition,
     names_expected,
@@ -37,7 +41,6 @@ from cranfield.formats.testsets.item_values import (
     says_something,
     singles,
 )
-from cranfield.formats.testsets.items import by_query, depth_of, is_by_id, items_of
 from cranfield.formats.testsets.names import (
     ANSWERS,
     ASSERTIONS,

@@ -23,7 +23,7 @@ from cranfield.gate.calibration.diagnosis import (
 from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, Exclusion, ScoredAnswer
 from cranfield.model.results import Record
 from cranfield.stats import calibration as stats
-from cranfield.stats.calibration_slope import (
+from cranfield.stats.calibration import (
     answers_needed,
     rank_statistic,
     slope_statistic,

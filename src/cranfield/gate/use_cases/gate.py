@@ -51,7 +51,7 @@ from cranfield.reporting import Document, save_reports
 from cranfield.systems import Interrupted, progress_on
 from cranfield.systems.collect.collection import PARTIAL, RUNS, locked
 from cranfield.systems.collect.journal import with_ages
-from cranfield.systems.kinds.function_system import FunctionSystem
+from cranfield.systems.kinds.python import FunctionSystem
 from cranfield.systems.kinds.run_file import RunFileSystem, run_file_systems
 
 PRIVATE = ".gate-"

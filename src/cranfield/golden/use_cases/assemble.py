@@ -52,18 +52,16 @@ from cranfield.golden.assemble import (
 )
 from cranfield.golden.batch import batch_drift, planned_profile, read_sample, review_of
 from cranfield.golden.existing import CARRIED
-from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.index import RunIndex
+from cranfield.golden.index import RunFolder, RunIndex, Step
 from cranfield.golden.models import ByModel, kept_records, model_records, read_kept
-from cranfield.golden.outcomes import TranscriptLine
+from cranfield.golden.outcomes import State, TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import load_plan
 from cranfield.golden.records import Stamp
 from cranfield.golden.reports.sets import rows_document
 from cranfield.golden.retirement import Decision, SequentialTest, model_histories
 from cranfield.golden.review import ONE_PERSON, PROFILES, Cell, ReviewOutcome, ReviewProfile, ReviewReport, apply_edits
-from cranfield.golden.role_prompts import RolePrompts
-from cranfield.golden.roles import GoldenRole
+from cranfield.golden.roles import GoldenRole, RolePrompts
 from cranfield.golden.rows import (
     CHANGES,
     FOR_PEOPLE,
@@ -78,7 +76,6 @@ from cranfield.golden.rows import (
     queries_without_rows,
     rows_of,
 )
-from cranfield.golden.states import State
 from cranfield.golden.use_cases.review import after_breach
 from cranfield.measures import Measure
 from cranfield.model import TestSet
@@ -90,8 +87,7 @@ from cranfield.repo.drift import verify
 from cranfield.repo.git import GitError, git
 from cranfield.repo.secret_files import find_withheld
 from cranfield.repo.snapshot import Snapshot, take
-from cranfield.repo.source import source_snapshot
-from cranfield.repo.tree import read_tree
+from cranfield.repo.tree import read_tree, source_snapshot
 from cranfield.reporting import Document
 
 CALLS, RESULTS, QUEUE, CORRECTIONS = "calls.jsonl", "rows.jsonl", "for_people.jsonl", "corrections.diff"

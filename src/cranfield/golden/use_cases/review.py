@@ -31,9 +31,8 @@ from cranfield.golden.batch import (
     review_of,
     waiting_records,
 )
-from cranfield.golden.folder import RunFolder, Step
-from cranfield.golden.index import RecordStatus, RunIndex
-from cranfield.golden.outcomes import RecordFinding, Rejection
+from cranfield.golden.index import RecordStatus, RunFolder, RunIndex, Step
+from cranfield.golden.outcomes import PLANNED, STATES, RecordFinding, Rejection, State
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import (
@@ -47,7 +46,6 @@ from cranfield.golden.review import (
     Sample,
     unconfirmed_because,
 )
-from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.model.judging import Disposition, ReviewVerdict
 from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take

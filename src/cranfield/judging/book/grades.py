@@ -7,17 +7,36 @@ otherwise is listed. A document without a grade is pooled and unjudged (-1), nev
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
-from cranfield.base.errors import UsageError
-from cranfield.books.settings import Mode
-from cranfield.books.store.names import ADJUDICATOR, GOLD
-from cranfield.books.store.schema import Action, Origin, RaterKind
+from cranfield.base.errors import Problem, TestSetError, UsageError, shorten
+from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
+from cranfield.books.settings import BookSettings, Mode
+from cranfield.books.store.rows import ADJUDICATOR, GOLD
+from cranfield.books.store.schema import Action, BookState, Origin, RaterKind
 from cranfield.books.store.store import Store
-from cranfield.books.store.values import BookInfo, FrozenInfo, GuidelineInfo, ItemView, Json, QueryInfo, RatingRow
+from cranfield.books.store.values import (
+    BookInfo,
+    Coverage,
+    FrozenInfo,
+    GuidelineInfo,
+    ItemView,
+    Json,
+    JudgingProgress,
+    QueryInfo,
+    RatingRow,
+)
+from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.testset.consensus import on_other_scale, with_consensus
+from cranfield.evaluation.verdict_table import VerdictCode
+from cranfield.judging.book.imports import scale_for
+from cranfield.judging.refresh.files import N_RATERS, Labels, RatedDocument
+from cranfield.judging.refresh.refresh import RefreshPlan
+from cranfield.measures import Measure
 from cranfield.model import Hit, MatchingRules, Meta, Query, Rating, TestSet
+from cranfield.model.results import Record, TestSetRecord
 
 
 @dataclass(frozen=True)
@@ -223,3 +242,191 @@ def _differences(
             if source is None or row.grade is None or row.kind in {RaterKind.PERSON, source} or row.grade == grade:
                 continue
             yield SourceDifference(item.query, item.doc, grade, source, row.grade, row.rater, row.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class BookRecord:
+    """A book."""
+
+    name: str
+    state: BookState
+    settings: BookSettings
+    source: Json
+    """Source of the pool: `name`, `method`, `depth`, `seed`, `testset`, `testset_digest`, `scale`, `runs`."""
+    created_at: datetime
+    n_queries: int
+    guideline_version: int
+
+    @classmethod
+    def of(cls, book: BookInfo) -> BookRecord:
+        """The record of a book."""
+        made = datetime.fromtimestamp(book.created_at / 1000, UTC)
+        return cls(book.name, book.state, book.settings, book.source, made, book.n_queries, book.guideline_version)
+
+
+@dataclass(frozen=True, slots=True)
+class RaterProgress:
+    """How far a rater is."""
+
+    name: str
+    kind: RaterKind
+    progress: JudgingProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookProgress(Record):
+    """How far a book is."""
+
+    book: BookRecord
+    coverage: Coverage
+    raters: tuple[RaterProgress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredBook:
+    """A book in a list."""
+
+    book: BookRecord
+    coverage: Coverage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookList(Record):
+    """The books of a database."""
+
+    database: str
+    books: tuple[CoveredBook, ...]
+
+
+def book_progress(store: Store, name: str) -> BookProgress:
+    """How far a book is.
+
+    Raises:
+        UnknownNameError: there is no such book.
+    """
+    book = store.books.get(name)
+    raters = (
+        RaterProgress(each.account.name, each.account.kind, store.reading.progress(book.id, each.account.id))
+        for each in store.people.members(book.id)
+    )
+    return BookProgress(book=BookRecord.of(book), coverage=store.reading.coverage(book.id), raters=tuple(raters))
+
+
+def all_books(store: Store) -> BookList:
+    """All books of a database."""
+    books = tuple(CoveredBook(BookRecord.of(book), store.reading.coverage(book.id)) for book in store.books.all())
+    return BookList(database=store.where, books=books)
+
+
+@dataclass(frozen=True, slots=True)
+class BothMeans:
+    """The means of two runs."""
+
+    baseline: float | None
+    candidate: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookSensitivity(Record):
+    """The declared comparison, and it repeated."""
+
+    testset: TestSetRecord
+    """By the declared rule, with adjudicated grades and all raters."""
+    rule: str
+    baseline: str
+    candidate: str
+    measure: Measure
+    verdict: VerdictCode
+    sentence: str
+    line: str
+    """`Verdict unchanged under 8 of 8 (5 consensus rules, 3 without one of the raters)`."""
+    n_unchanged: int
+    sensitivity: Sensitivity
+    """Each rule, the declared one among them, and each rater left out."""
+    means: tuple[BothMeans, ...]
+    """Means of each variation, in its order."""
+    differences: tuple[SourceDifference, ...]
+
+
+def refresh_pool(plan: RefreshPlan, candidates: Mapping[str, Sequence[str]], depth: int) -> Pool:
+    """The new queries and the documents to grade for each.
+
+    Raises:
+        UsageError: a new query without a document to grade.
+    """
+    bare = [query.id for query in plan.new if not candidates.get(query.id)]
+    if bare:
+        raise UsageError(
+            [Problem(f"no run has results for the new query {shorten(query_id)}") for query_id in bare],
+        )
+    return Pool(
+        name=f"refresh of {plan.testset.name}",
+        method="depth",
+        depth=depth,
+        seed=plan.seed,
+        testset=plan.testset.name,
+        testset_digest=plan.testset.digest,
+        scale=plan.testset.meta.scale,
+        runs=(),
+        queries=tuple(PooledQuery(id=query.id, text=query.text) for query in plan.new),
+        items=tuple(PooledItem(query=query.id, doc=doc) for query in plan.new for doc in candidates[query.id]),
+    )
+
+
+def refresh_settings(plan: RefreshPlan, kappa_limit: float, rule: str) -> BookSettings:
+    """Two raters of each document, on the scale of the set."""
+    return BookSettings(
+        scale=scale_for(plan.testset),
+        raters_per_item=N_RATERS,
+        most_raters=N_RATERS,
+        kappa_limit=kappa_limit,
+        consensus=rule,
+        seed=plan.seed,
+    )
+
+
+def labels_of(contents: BookContents, where: str) -> Labels:
+    """The grades of a book as the labels of a refresh.
+
+    Args:
+        contents: the book.
+        where: the database, for problems.
+
+    Raises:
+        TestSetError: it has no two raters, or a document that one of them did not grade; all at once.
+    """
+    items = [item for item in contents.items if item.origin is not Origin.CALIBRATION]
+    grades = {
+        item.id: {
+            row.rater: row.grade for row in item.ratings if row.kind is RaterKind.PERSON and row.grade is not None
+        }
+        for item in items
+    }
+    raters = sorted({rater for given in grades.values() for rater in given})
+    name = contents.info.name
+    if len(raters) != N_RATERS:
+        raise TestSetError(
+            f"book {name!r} has the grades of {len(raters)} raters",
+            path=where,
+            expected=f"those of {N_RATERS}",
+            got=", ".join(raters) or None,
+        )
+    problems = [
+        Problem(f"no grade of document {shorten(item.doc)} of query {shorten(item.query)} by {rater}", path=where)
+        for item in items
+        for rater in raters
+        if rater not in grades[item.id]
+    ]
+    if problems:
+        raise TestSetError(problems)
+    first, second = raters
+    rows = tuple(
+        RatedDocument(place, item.query, item.doc, tuple(grades[item.id][rater] for rater in raters))
+        for place, item in enumerate(items, start=1)
+    )
+    final: dict[str, tuple[Rating, ...]] = {}
+    for item in items:
+        if item.final is not None:
+            rating = Rating(item.doc, item.final_by or ADJUDICATOR, item.final, final=True)
+            final[item.query] = (*final.get(item.query, ()), rating)
+    return Labels(where, (first, second), rows, adjudicated=final)

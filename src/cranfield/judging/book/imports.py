@@ -13,7 +13,7 @@ from cranfield.base.errors import Problem, UsageError, shorten
 from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import SCALES, BookSettings, GradeScale, scale_of
 from cranfield.books.store.accounts import AccountInfo
-from cranfield.books.store.names import WITHOUT_PERSON
+from cranfield.books.store.rows import WITHOUT_PERSON
 from cranfield.books.store.schema import Action, RaterKind
 from cranfield.books.store.store import Store
 from cranfield.books.store.values import BookInfo, ImportedJudgment

@@ -411,7 +411,7 @@ EVENTS_AT_ONCE = 5_000
 
 def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
     """List all books with their progress."""
-    from cranfield.judging.book.progress import all_books
+    from cranfield.judging.book.grades import all_books
     from cranfield.judging.reports.book import books_document
 
     with closing(open_books(db)) as store:
@@ -420,7 +420,7 @@ def list_command(*, db: DbOption = DEFAULT_DATABASE) -> Report:
 
 def show_command(book: BookArgument, *, db: DbOption = DEFAULT_DATABASE) -> Report:
     """Show the progress of a book: judged, judged 0 and unjudged documents, states, raters, queries."""
-    from cranfield.judging.book.progress import book_progress
+    from cranfield.judging.book.grades import book_progress
     from cranfield.judging.reports.book import book_document
 
     with closing(open_books(db)) as store:

@@ -131,7 +131,7 @@ def _refuse_steps(plan: Path | None, labels: Path | None, book: str | None, kapp
 
 
 def _read_log(log: Path) -> QueryLog:
-    from cranfield.evaluation.testset.similar import same_form
+    from cranfield.evaluation.testset.check_queries import same_form
     from cranfield.formats.testsets.query_log import read_query_log
 
     query_log = read_query_log(log, same_form)
@@ -224,7 +224,7 @@ def _make_book(made: RefreshPlan, book: str, db: str, runs: list[Path], depth: i
             expected="--run RUN",
             hint="--plan SHEET --queries-out FILE writes the new queries, to run the systems on them",
         )
-    from cranfield.judging.book.refresh import refresh_pool, refresh_settings
+    from cranfield.judging.book.grades import refresh_pool, refresh_settings
 
     pool = refresh_pool(made, candidates(made, runs, depth), depth)
     with closing(open_books(db, create=True)) as store:
@@ -241,8 +241,7 @@ def _labels(labels: Path | None, raters: str, book: str | None, db: str, kappa: 
 
     if labels is not None:
         return read_sheet(labels, [name.strip() for name in raters.split(",")]), kappa
-    from cranfield.judging.book.grades import contents_of
-    from cranfield.judging.book.refresh import labels_of
+    from cranfield.judging.book.grades import contents_of, labels_of
 
     with closing(open_books(db)) as store:
         contents = contents_of(store, book or "")

@@ -27,9 +27,9 @@ from cranfield.config.documents import (
     compile_match,
 )
 from cranfield.config.load import load_config
-from cranfield.judging.documents.corpus import CorpusReader
 from cranfield.judging.documents.files import CommandReader, FileReader
 from cranfield.judging.documents.records import (
+    CorpusReader,
     FieldsReader,
     SqlReader,
     as_text,

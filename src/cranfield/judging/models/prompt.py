@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WrapValidator, create_model
 
-from cranfield.agents.prompt import Prompt, clean, nonce
+from cranfield.agents.loop import Prompt, clean, nonce
 from cranfield.agents.protocol import ModelAnswer
 from cranfield.base.errors import ConfigError
 from cranfield.base.words import printable_lines

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from cranfield.agents.budget import TYPICAL_BYTES, Budget, PriceList, Spent, estimate
-from cranfield.agents.prompt import Prompt
+from cranfield.agents.loop import Prompt
 from cranfield.agents.protocol import (
     Backend,
     Failure,

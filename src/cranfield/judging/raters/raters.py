@@ -26,11 +26,10 @@ from cranfield.formats.testsets.overlay import some_ids
 from cranfield.model import Label, Query, Rating, TestSet
 from cranfield.model.note import info
 from cranfield.model.results import Record, TestSetRecord
-from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, Coefficient, agreement
+from cranfield.stats.agreement import DEFAULT_DRAWS, Agreement, Coefficient, Misfit, RaterFit, agreement, misfit
 from cranfield.stats.coefficients import MAX_RATERS
 from cranfield.stats.confusion import ConfusionMatrix, confusion_matrices
 from cranfield.stats.consensus import DEFAULT_RULE, ConsensusRule, SlotTable, combined, rule_named
-from cranfield.stats.misfit import Misfit, RaterFit, misfit
 from cranfield.stats.scale import LEVELS, GradeMap, binary_map, levels_of, map_grades, parse_levels, parse_target
 
 

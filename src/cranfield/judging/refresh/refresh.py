@@ -14,10 +14,10 @@ from cranfield.app.named_runs import answers_of
 from cranfield.base.errors import Problem, TestSetError, UsageError
 from cranfield.base.numbers import format_value
 from cranfield.base.words import count_noun
+from cranfield.evaluation.testset.check_queries import lookup_for, same_form
 from cranfield.evaluation.testset.consensus import with_consensus
 from cranfield.evaluation.testset.edit import next_version, recorded
 from cranfield.evaluation.testset.expected import is_relevant
-from cranfield.evaluation.testset.similar import lookup_for, same_form
 from cranfield.evaluation.testset.split import draw, only, shuffled, shuffled_by_weight, strata_keys
 from cranfield.formats.testsets.query_log import QueryLog
 from cranfield.judging.raters.raters import RaterKappa

@@ -13,11 +13,10 @@ from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.stats.agreement import Agreement, Coefficient
+from cranfield.stats.agreement import Agreement, Coefficient, Misfit
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.confusion import ConfusionMatrix
 from cranfield.stats.consensus import CONSENSUS
-from cranfield.stats.misfit import Misfit
 
 SHOWN_MATRICES = 6
 """So many are printed, those of four raters; JSON has them all."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cranfield.base.words import count_noun
 from cranfield.books.store.values import Coverage
-from cranfield.judging.book.progress import BookList, BookProgress, BookSensitivity
+from cranfield.judging.book.grades import BookList, BookProgress, BookSensitivity
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.subject import about_testset

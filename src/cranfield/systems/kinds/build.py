@@ -13,7 +13,7 @@ from cranfield.config.models import Config
 from cranfield.config.systems import FusionConfig, expand_preset
 from cranfield.model import Scalar
 from cranfield.systems.configured import ConfiguredSystem
-from cranfield.systems.kinds.function_system import FunctionSystem
+from cranfield.systems.kinds.python import FunctionSystem
 
 if TYPE_CHECKING:
     from cranfield.systems.kinds.function_process import FunctionProcess

@@ -27,8 +27,15 @@ from cranfield.systems.calls.extract import load_json
 from cranfield.systems.calls.stages import CheckFailedError, Step, in_stages
 from cranfield.systems.configured import ConfiguredSystem, Received, Reply, failed
 from cranfield.systems.kinds.command import argument_files, check_command
-from cranfield.systems.kinds.mcp_schema import find_mismatch, wrapped_text
-from cranfield.systems.kinds.mcp_session import BrokenError, NoSessionError, Session, SessionOptions, ToolFailedError
+from cranfield.systems.kinds.mcp_session import (
+    BrokenError,
+    NoSessionError,
+    Session,
+    SessionOptions,
+    ToolFailedError,
+    find_mismatch,
+    wrapped_text,
+)
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, Tool

@@ -211,7 +211,7 @@ def diff_command(
     moves: tuple[ScoreMove, ...] = ()
     if runs:
         from cranfield.app.named_runs import named_runs
-        from cranfield.testsets.moves import score_moves
+        from cranfield.testsets.diff import score_moves
 
         moves = score_moves(before, after, named_runs(runs), measures=measures or None, convention=convention)
     return Report(document=difference_document(diff(before, after, moves)))
@@ -228,7 +228,7 @@ def overfit_command(
     options: TestSetOptions,
 ) -> Report:
     """Compare the scores of evaluated and held-out queries. A higher score on evaluated queries indicates overfitting."""
-    from cranfield.testsets.moves import overfitting
+    from cranfield.testsets.diff import overfitting
     from cranfield.testsets.reports.versions import overfit_document
 
     judged = load_set(testset, testset_format, ask=True, options=options)

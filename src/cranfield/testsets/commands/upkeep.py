@@ -49,7 +49,7 @@ def verify_command(
     """
     from cranfield.app.loading import read_stored
     from cranfield.repo.drift import reanchored, verify
-    from cranfield.repo.source import tracked_snapshot
+    from cranfield.repo.tree import tracked_snapshot
     from cranfield.testsets.reports.versions import drift_document
 
     judged = read_stored(testset, testset_format)

@@ -11,8 +11,7 @@ from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
 from cranfield.reporting.table_spec import Col, TableSpec
-from cranfield.testsets.diff import SetChanges
-from cranfield.testsets.moves import Overfitting
+from cranfield.testsets.diff import Overfitting, SetChanges
 from cranfield.testsets.reports.testset import table_section
 
 if TYPE_CHECKING:

@@ -52,7 +52,7 @@ def backup_command(
     The copy has everything, hashes of passwords and tokens too: only this user can read it.
     """
     with open_database(db) as database:
-        from cranfield.books.database.backup import back_up
+        from cranfield.books.database.migrate import back_up
 
         back_up(database, file)
     say(f"{file}: backup of {database.where}")

@@ -17,8 +17,8 @@ from sqlalchemy import text
 from tests.unit.conftest import NAMES, HandClock, execute
 
 from cranfield.base.errors import UsageError
-from cranfield.books.database.backup import back_up
 from cranfield.books.database.engine import Database, database_url
+from cranfield.books.database.migrate import back_up
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.store import Store, open_store
 from cranfield.cli.main import run_command_line

@@ -23,10 +23,9 @@ from tests.unit.conftest import ENGINES, NAMES, execute
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.books.database import migrate
-from cranfield.books.database.backup import back_up
 from cranfield.books.database.base import REVISION, Base
 from cranfield.books.database.engine import Database, database_url
-from cranfield.books.database.migrate import upgrade
+from cranfield.books.database.migrate import back_up, upgrade
 from cranfield.books.settings import BookSettings
 from cranfield.books.store import schema
 from cranfield.books.store.store import Store, existing_database, open_store, read_revision

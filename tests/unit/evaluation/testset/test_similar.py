@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cranfield.evaluation.testset.similar import MAX_COMPARED, Lookup, near, near_duplicates, words_of
+from cranfield.evaluation.testset.check_queries import MAX_COMPARED, Lookup, near, near_duplicates, words_of
 
 TEXTS = st.lists(st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=7).map(" ".join), max_size=12)
 

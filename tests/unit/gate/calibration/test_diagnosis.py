@@ -16,8 +16,7 @@ from cranfield.gate.calibration.report import CalibrationOptions, Group, calibra
 from cranfield.gate.calibration.table import CalibrationAnswers, Correctness, ScoredAnswer
 from cranfield.gate.reports.calibration_verdict import verdict_of
 from cranfield.reporting.document import VerdictBlock
-from cranfield.stats.calibration import Floats, NullTest, logits
-from cranfield.stats.calibration_slope import chances_with_sum
+from cranfield.stats.calibration import Floats, NullTest, chances_with_sum, logits
 
 FEW = CalibrationOptions(draws=399)
 GOOD = {Diagnosis.WELL_CALIBRATED}

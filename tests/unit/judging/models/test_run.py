@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cranfield.agents.budget import Budget, Price, PriceList, estimate
-from cranfield.agents.prompt import Prompt
+from cranfield.agents.loop import Prompt
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Sampling, Usage, with_output
 from cranfield.agents.recording import Scripted
 from cranfield.base.errors import UsageError

@@ -13,7 +13,7 @@ from tests.unit.workbench.service.shop import work_here
 
 from cranfield.app.loading import load
 from cranfield.base.errors import UnknownNameError, UsageError
-from cranfield.books.database.backup import back_up
+from cranfield.books.database.migrate import back_up
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.store import open_store
 from cranfield.evaluation.result import result_of, without_queries
