@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cranfield.base import LOAD_DISPLAYS as _LOAD_DISPLAYS
 from cranfield.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -117,11 +118,14 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def load_displays() -> Displays:
+def _load_displays() -> Displays:
     """What shows values in notebooks, and makes frames of them."""
     from cranfield.reporting.notebook import displays
 
     return displays
+
+
+_LOAD_DISPLAYS.append(_load_displays)
 
 
 def __dir__() -> list[str]:

@@ -1,16 +1,16 @@
 """How values of the library show themselves: a line in a terminal, a card in a notebook, a data frame, a query side by side.
 
-The classes that derive from `Displayed` stand below what renders them. They get it from the face of the package, which knows
-every room; nothing of it is imported before it is needed.
+The classes that derive from `Displayed` stand below what renders them. The face of the package, which knows every room,
+puts it into `LOAD_DISPLAYS`; nothing of it is imported before it is needed.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from cranfield.base import LOAD_DISPLAYS
 from cranfield.base.words import printable, shorten_to
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ class Displays(Protocol):
 
 
 def _displays() -> Displays:
-    """What renders values, as the face of the package has it."""
-    load: Callable[[], Displays] = importlib.import_module("cranfield").load_displays
-    return load()
+    """What renders values."""
+    return LOAD_DISPLAYS[-1]()
 
 
 def in_line(text: str, columns: int = NAME_COLUMNS) -> str:
