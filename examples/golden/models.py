@@ -71,7 +71,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         Topic("", _at("budget", "Price.cost"), author="malformed", expects="not_authored"),
         Topic(
             "Which part takes unprintable characters out of material?",
-            _at("prompt", "clean"),
+            _at("loop", "clean"),
             oracle="lazy",
             expects="gate_failed",
         ),
@@ -125,7 +125,7 @@ CELLS: Mapping[tuple[str, str], Sequence[Topic]] = {
         ),
         Topic(
             "How do delimiters become impossible to guess?",
-            _at("prompt", "nonce"),
+            _at("loop", "nonce"),
             judge="malformed",
             expects="no_rating",
         ),
