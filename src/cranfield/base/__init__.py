@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cranfield.base.display import Displays
-
-LOAD_DISPLAYS: list[Callable[[], Displays]] = []
-"""Imports what renders values when one is first shown; here because it costs nothing to import."""
+LOAD_DISPLAYS: list[Callable[[], Any]] = []
+"""Imports the `Displays` of `base.display` when a value is first shown; here because it costs nothing to import."""

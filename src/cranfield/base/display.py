@@ -43,7 +43,8 @@ class Displays(Protocol):
 
 def _displays() -> Displays:
     """What renders values."""
-    return LOAD_DISPLAYS[-1]()
+    displays: Displays = LOAD_DISPLAYS[-1]()
+    return displays
 
 
 def in_line(text: str, columns: int = NAME_COLUMNS) -> str:
