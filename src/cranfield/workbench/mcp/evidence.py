@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from cranfield.base.errors import CranfieldError, UnknownNameError, UsageError
+from cranfield.reporting.sections.subject import Subject
 from cranfield.workbench.mcp import answers
 from cranfield.workbench.mcp.answers import untrusted
 from cranfield.workbench.mcp.results import FoundResult, next_offset
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
     from cranfield.books.store.store import Store
     from cranfield.config import Config
     from cranfield.evaluation.difference import RunDifference
-    from cranfield.evaluation.values import Evaluation
     from cranfield.model import Run, TestSet
     from cranfield.workbench.service.requests import CompareRequest, DiffOptions, EvaluateRequest, JobRequest
+    from cranfield.workbench.service.results import Comparisons, Evaluations
 
     Report = Callable[[int, int], Awaitable[None]]
 
 KEPT = 20
-"""Evaluations and comparisons that are kept in memory."""
+"""Comparisons that are made and not stored."""
+KEPT_RECORDS = 4
+"""Records that were read, with their queries."""
 MAX_FILES = 5_000
 """Files that are looked at for runs."""
 RUN_SUFFIXES = frozenset({".jsonl", ".trec", ".run", ".txt", ".parquet", ".tsv", ".csv", ".gz", ".zst", ".res"})
@@ -63,7 +66,7 @@ class McpEvidence:
             raise UsageError("nothing to serve")
         self._stored, self._scratch, self._made, self._allowed = stored, scratch, made, allowed
         self._compared: dict[str, FoundResult] = {}
-        self._scored = lru_cache(maxsize=KEPT)(self._score)
+        self._read = lru_cache(maxsize=KEPT_RECORDS)(self._subject)
         config = made.config()
         known = {} if config is None else config.systems
         for name in sorted(allowed or ()):
@@ -133,10 +136,8 @@ class McpEvidence:
         if kind == "comparison":
             info = service.comparisons.get(number)
             void = tuple(dict.fromkeys((*info.baseline.void, *info.candidate.void)))
-            found = FoundResult(
-                ref, partial(service.comparisons.rebuild, number), void, is_stored=service is self._stored
-            )
-            return self._keep(found)
+            read = partial(self._read, service.comparisons, number)
+            return FoundResult(ref, read, void, is_stored=service is self._stored)
         return self._of_job(service, service.jobs.get(number))
 
     def _place(self, ref: str) -> tuple[Service, str, int]:
@@ -151,19 +152,15 @@ class McpEvidence:
         return f"{TEMPORARY if service is self._scratch else ''}{kind}/{number}"
 
     def _evaluation(self, service: Service, info: EvaluationInfo) -> FoundResult:
-        score = self._score if info.book_id is not None else self._scored  # grades of a book change
         ref, is_stored = self._ref(service, "evaluation", info.id), service is self._stored
-        return FoundResult(ref, partial(score, service, info.id), info.void, info, is_stored)
+        read = partial(self._read, service.evaluations, info.id)
+        if info.book_id is not None:  # grades of a book change
+            read = partial(service.evaluations.subject, info.id)
+        return FoundResult(ref, read, info.void, info, is_stored)
 
     @staticmethod
-    def _score(service: Service, number: int) -> Evaluation:
-        return service.evaluations.rescore(number)
-
-    def _keep(self, found: FoundResult) -> FoundResult:
-        self._compared[found.ref] = found
-        if len(self._compared) > KEPT:
-            del self._compared[next(iter(self._compared))]
-        return found
+    def _subject(stored: Evaluations | Comparisons, number: int) -> Subject:
+        return stored.subject(number)
 
     async def evaluate(self, request: EvaluateRequest, run: str | None, report: Report) -> FoundResult:
         """Evaluate the system of a request, which is asked every query now, or a run.
@@ -259,11 +256,28 @@ class McpEvidence:
         return await to_thread.run_sync(self._compare, (baseline, candidate), request, abandon_on_cancel=True)
 
     def _compare(self, refs: tuple[str, str], request: CompareRequest) -> FoundResult:
-        sides = [self.get(ref).evaluation for ref in refs]
-        service, _, number = self._place(refs[0])
-        compared = compare_evaluations(request, service.evaluations.settings(number).compare, sides, refs)
+        places = [self._evaluation_place(ref) for ref in refs]
+        declared = places[0][0].evaluations.settings(places[0][1]).compare
+        sides = [service.evaluations.rescore(number) for service, number in places]
+        compared = compare_evaluations(request, declared, sides, refs)
         self._n_compared += 1
-        return self._keep(FoundResult(f"{TEMPORARY}comparison/{self._n_compared}", lambda: compared))
+        found = FoundResult(f"{TEMPORARY}comparison/{self._n_compared}", partial(Subject.of, compared))
+        self._compared[found.ref] = found
+        if len(self._compared) > KEPT:
+            del self._compared[next(iter(self._compared))]
+        return found
+
+    def _evaluation_place(self, ref: str) -> tuple[Service, int]:
+        """Where a reference to an evaluation leads; that of a job leads to its first.
+
+        Raises:
+            UnknownNameError: there is none.
+            UsageError: it is a comparison.
+        """
+        found = self.get(ref)
+        if found.info is None:
+            raise UsageError(f"{ref} is a comparison", expected="an evaluation")
+        return self._place(found.ref)[0], found.info.id
 
     def difference(self, baseline: str, candidate: str, options: DiffOptions) -> RunDifference:
         """Compare the results of two evaluations, or runs, without judgments; nothing is queried or stored.

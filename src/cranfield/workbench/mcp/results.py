@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from cranfield.base.errors import InternalError, UnknownNameError, UsageError
+from cranfield.base.errors import InternalError, UnknownNameError
 from cranfield.evaluation.difference import RunDifference
 from cranfield.evaluation.evidence.values import caveat_sentences, void_sentences
-from cranfield.evaluation.values import Comparison, Evaluation, MeasureComparison
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, without_queries
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import Measure
+from cranfield.measures import Measure, parse
 from cranfield.measures.catalogue import sign_of
+from cranfield.model.results import to_jsonable
+from cranfield.reporting.query_data import QueryData
+from cranfield.reporting.sections.subject import Subject
 from cranfield.workbench.mcp import answers
-from cranfield.workbench.mcp.answers import untrusted
+from cranfield.workbench.mcp.answers import part, untrusted
 from cranfield.workbench.service.responses import EvaluationState
 from cranfield.workbench.service.values import EvaluationInfo
 
 MAX_STRATA = 50
-MAX_ITEMS = 50
-"""Expected items, and results of a system, of one query."""
 MAX_WARNINGS = 20
 REPORT_CHARACTERS = 20_000
 
@@ -32,58 +33,41 @@ class FoundResult:
     """A result with its reference."""
 
     ref: str
-    load: Callable[[], Evaluation | Comparison]
-    """Scores or compares again."""
+    load: Callable[[], Subject]
+    """Reads the record with its queries, or makes it."""
     void_stored: tuple[str, ...] = ()
     """Reasons that were stored with it."""
     info: EvaluationInfo | None = None
-    """Stored facts of an evaluation."""
+    """Stored facts of an evaluation; None: it is a comparison."""
     is_stored: bool = False
 
     @cached_property
-    def value(self) -> Evaluation | Comparison:
-        """With its queries."""
+    def subject(self) -> Subject:
+        """The record, and the calls of its systems."""
         return self.load()
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """One, or the two that are compared."""
-        return (self.value,) if isinstance(self.value, Evaluation) else (self.value.baseline, self.value.candidate)
-
-    @property
-    def primary(self) -> Measure | None:
-        """The measure that decides."""
-        if isinstance(self.value, Comparison):
-            return self.value.primary
-        return next(iter(self.value.measures), None)
+    def record(self) -> EvaluationResult:
+        """With its queries."""
+        return self.subject.record
 
     @property
     def void(self) -> list[answers.Untrusted]:
         """Why the figures do not count."""
         found: Sequence[str] = ()
-        if self.info is None and isinstance(self.value, Comparison):
-            found = void_sentences(self.value.evidence)
-            if not found and self.value.verdict.code is VerdictCode.INVALID:
-                found = self.value.verdict.reasons
+        if self.info is None and isinstance(self.record, ComparisonResult):
+            found = void_sentences(self.record.evidence)
+            if not found and self.record.verdict is VerdictCode.INVALID:
+                found = self.record.reasons
         return list(map(untrusted, dict.fromkeys((*self.void_stored, *found))))
 
     @property
     def has_value(self) -> bool:
         """Whether a query has a value of the primary measure now; of a comparison, on both sides."""
-        if isinstance(self.value, Comparison):
-            return self.value.measures[self.value.primary].n > 0
-        return self.primary is not None and self.value.summaries[self.primary].n > 0
-
-    @property
-    def evaluation(self) -> Evaluation:
-        """The evaluation of one system.
-
-        Raises:
-            UsageError: it is a comparison.
-        """
-        if self.info is None or not isinstance(self.value, Evaluation):
-            raise UsageError(f"{self.ref} is a comparison", expected="an evaluation")
-        return self.value
+        primary = self.subject.primary
+        if isinstance(self.record, ComparisonResult):
+            return self.record.comparisons[self.record.primary].n > 0
+        return primary is not None and self.record.systems[0].measures[primary].n > 0
 
     def known(self, *, has_value: bool) -> dict[str, Any]:
         """The fields that all answers begin with."""
@@ -110,64 +94,49 @@ def evaluation_answer(found: FoundResult, most_strata: int = MAX_STRATA) -> answ
     info = found.info
     if info is None:
         raise InternalError(f"{found.ref} is not an evaluation")
-    scores = info.scores
-    others = scores.measures.keys() - {info.primary}  # measures of a class alone are none of these
-    strata = [
-        (key, value, {str(measure): figure for measure, figure in measured.items() if measure not in others})
-        for key, values in info.strata.items()
-        for value, measured in values.items()
-    ]
-    by_key: dict[str, dict[str, Any]] = {}
-    for key, value, measured in strata[:most_strata]:
-        by_key.setdefault(key, {})[value] = measured
-    return answers.EvaluationAnswer.model_validate(
-        found.known(has_value=info.has_value)
-        | {
-            "primary": None if info.primary is None else str(info.primary),
-            "measures": {str(measure): summary for measure, summary in scores.measures.items()},
-            "n_queries": scores.n_queries,
-            "failures": info.facts.failures,
-            "judged": scores.judged,
-            "pilot": info.pilot,
-            "counts": info.state is EvaluationState.VALID,
-            "state": info.state,
-            "n_waiting": info.n_waiting,
-            "stored": found.is_stored,
-            "system": untrusted(info.label),
-            "testset": info.testset_name,
-            "at": datetime.fromtimestamp(info.at / 1000, UTC).isoformat(timespec="seconds"),
-            "strata": by_key,
-            "n_strata": len(strata),
-            "warnings": list(map(untrusted, info.warnings[:MAX_WARNINGS])),
-            "pinned": info.pinned,
-            "tags": list(map(untrusted, info.tags)),
-        }
+    others = info.scores.measures.keys() - {info.primary}  # measures of a class alone are none of these
+    strata = tuple(
+        replace(each, measures={measure: of for measure, of in each.measures.items() if measure not in others})
+        for each in info.scores.by_stratum[:most_strata]
+    )
+    shown = replace(info.record, systems=(replace(info.scores, by_stratum=strata),))
+    return answers.EvaluationAnswer(
+        **found.known(has_value=info.has_value) | {"counts": info.state is EvaluationState.VALID},
+        state=info.state,
+        n_waiting=info.n_waiting,
+        stored=found.is_stored,
+        system=untrusted(info.label),
+        testset=info.testset_name,
+        at=datetime.fromtimestamp(info.at / 1000, UTC).isoformat(timespec="seconds"),
+        primary=None if info.primary is None else info.primary.canonical,
+        n_strata=len(info.scores.by_stratum),
+        failures=dict(info.facts.failures),
+        warnings=list(map(untrusted, info.warnings[:MAX_WARNINGS])),
+        pinned=info.pinned,
+        tags=list(map(untrusted, info.tags)),
+        record=part(to_jsonable(shown), answers.EVALUATION),
     )
 
 
 def comparison_answer(found: FoundResult) -> answers.ComparisonAnswer:
     """The verdict of a comparison."""
-    compared = found.value
-    if not isinstance(compared, Comparison):
+    whole = found.record
+    if not isinstance(whole, ComparisonResult):
         raise InternalError(f"{found.ref} is not a comparison")
-    measures = sorted(compared.measures, key=lambda measure: measure != compared.primary)
-    warnings = (str(warning) for each in found.evaluations for warning in each.warnings)
+    measures = sorted(whole.comparisons, key=lambda measure: measure != whole.primary)
+    comparisons = {measure: whole.comparisons[measure] for measure in measures}
+    declared = {
+        measure: replace(about, tests={name: test for name, test in about.tests.items() if name == whole.test})
+        for measure, about in comparisons.items()
+    }
+    warnings = (str(warning) for each in whole.systems for warning in each.warnings)
     return answers.ComparisonAnswer(
         **found.known(has_value=found.has_value),
         stored=found.is_stored,
-        verdict=compared.verdict.name,
-        sentence=untrusted(compared.verdict.sentence),
-        reasons=list(map(untrusted, (*compared.verdict.reasons, *_unjudged(compared)))),
-        disagreements=list(compared.verdict.disagreements),
-        baseline=untrusted(compared.baseline.name),
-        candidate=untrusted(compared.candidate.name),
-        primary=str(compared.primary),
-        test=compared.options.test,
-        alpha=compared.options.alpha,
-        differences=[_difference(compared.measures[measure], compared.options.test) for measure in measures],
-        n_unpaired=len(compared.dropped),
-        warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(compared.evidence), *warnings))))[:MAX_WARNINGS],
-        pilot=compared.pilot,
+        n_unpaired=len(whole.unpaired),
+        warnings=list(map(untrusted, dict.fromkeys((*caveat_sentences(whole.evidence), *warnings))))[:MAX_WARNINGS],
+        pilot=found.subject.pilot,
+        record=part(to_jsonable(without_queries(replace(whole, comparisons=declared))), answers.COMPARISON),
     )
 
 
@@ -176,53 +145,14 @@ def difference_answer(found: RunDifference, offset: int, limit: int) -> answers.
     from cranfield.reporting.documents.difference import sentence_of
 
     changed = [each for each in found.queries if each.first_difference is not None]
-    rows = [
-        answers.ChangedRow(
-            query=each.query,
-            text=untrusted(each.text),
-            overlap=each.overlap,
-            rbo=each.rbo,
-            first_difference=each.first_difference or 0,
-            baseline=list(map(untrusted, each.baseline[:MAX_ITEMS])),
-            candidate=list(map(untrusted, each.candidate[:MAX_ITEMS])),
-        )
-        for each in changed[offset : offset + limit]
-    ]
+    rows = changed[offset : offset + limit]
     return answers.DifferenceAnswer(
-        verdict=found.verdict.value,
         sentence=untrusted(sentence_of(found)),
-        baseline=untrusted(found.baseline),
-        candidate=untrusted(found.candidate),
-        k=found.k,
-        n_compared=found.n_compared,
-        n_not_compared=found.n_queries - found.n_compared,
-        overlap=found.overlap.mean,
-        rbo=found.rbo.mean,
-        first_changed=found.first_changed.share,
         broken_bounds=[bound.kind.value for bound in found.bounds if not bound.holds],
-        queries=rows,
         n_changed=len(changed),
         next_offset=next_offset(len(rows), offset, len(changed)),
-    )
-
-
-def _unjudged(compared: Comparison) -> tuple[str, ...]:
-    """What judgments of the unjudged results can make of the verdict."""
-    found = compared.unjudged
-    return () if found is None or not found.sentence else (found.sentence,)
-
-
-def _difference(about: MeasureComparison, test: str) -> answers.Difference:
-    tested = about.tests.get(test)
-    return answers.Difference(
-        measure=str(about.measure),
-        baseline=about.baseline.mean,
-        candidate=about.candidate.mean,
-        delta=about.delta,
-        ci_low=about.ci_low,
-        ci_high=about.ci_high,
-        p_value=None if tested is None else tested.p_two_sided,
-        n=about.n,
+        record=part(to_jsonable(replace(found, queries=())), answers.DIFFERENCE)
+        | {"queries": [part(to_jsonable(each), answers.CHANGED_QUERY) for each in rows]},
     )
 
 
@@ -232,15 +162,14 @@ def worst_queries(found: FoundResult, spelling: str | None, offset: int, limit: 
     Raises:
         UsageError: the measure was not evaluated.
     """
-    known = list(found.value.measures)
-    measure = found.primary if spelling is None else next((each for each in known if str(each) == spelling), None)
-    if measure is None:
+    known, record = found.subject.measures, found.record
+    measure = found.subject.primary if spelling is None else parse(spelling)
+    if measure is None or measure not in known:
         raise UnknownNameError.among("measure of this result", spelling or "none", map(str, known))
-    values = _values(found.value, measure)
+    values = _values(record, measure)
     ids = sorted(values, key=lambda query: sign_of(measure) * values[query])
-    texts = found.evaluations[0].testset.by_id
     rows = [
-        answers.QueryValueRow(query=query, text=untrusted(texts[query].text), value=values[query])
+        answers.QueryValueRow(query=query, text=untrusted(found.subject.queries[query].text), value=values[query])
         for query in ids[offset : offset + limit]
     ]
     return answers.QueryPage(
@@ -252,10 +181,10 @@ def worst_queries(found: FoundResult, spelling: str | None, offset: int, limit: 
     )
 
 
-def _values(value: Evaluation | Comparison, measure: Measure) -> dict[str, float]:
-    if isinstance(value, Comparison):
-        return dict(value.measures[measure].differences)
-    found = {query: value.value(measure, query) for query in value.query_ids}
+def _values(record: EvaluationResult, measure: Measure) -> Mapping[str, float]:
+    if isinstance(record, ComparisonResult):
+        return record.comparisons[measure].differences
+    found = {query: of.get(measure) for query, of in record.systems[0].queries.items()}
     return {query: number for query, number in found.items() if number is not None}
 
 
@@ -270,61 +199,30 @@ def explain_query(found: FoundResult, query: str) -> answers.QueryExplanation:
     Raises:
         UnknownNameError: there is no such query.
     """
-    from cranfield.reporting.query_data import query_detail
-
-    known = found.evaluations[0].testset.by_id
+    known = found.subject.queries
     if query not in known:
         raise UnknownNameError.among("query", query, list(known))
-    detail = query_detail(found.value, query)
     return answers.QueryExplanation(
         **found.known(has_value=found.has_value),
         query=query,
-        text=untrusted(detail["text"]),
-        strata=detail["strata"],
-        values=[answers.MeasureValues(measure=each["measure"], values=each["values"]) for each in detail["values"]],
-        expected=[
-            answers.Expected(item=untrusted(each["item"]), grade=each["grade"], ranks=each["ranks"])
-            for each in detail["expected"][:MAX_ITEMS]
-        ],
-        n_expected=len(detail["expected"]),
-        sides=[_side(each) for each in detail["sides"]],
-    )
-
-
-def _side(side: dict[str, Any]) -> answers.Side:
-    found: Sequence[dict[str, Any]] = side["hits"]
-    return answers.Side(
-        system=untrusted(side["name"]),
-        outcome=str(side["outcome"]),
-        note=untrusted(side["note"]),
-        first_relevant_rank=side["first_relevant_rank"],
-        hits=[
-            answers.HitRow(
-                rank=hit["rank"],
-                id=untrusted(hit["id"]),
-                title=untrusted(hit["title"]),
-                state=hit["state"],
-                note=untrusted(hit["note"]),
-            )
-            for hit in found[:MAX_ITEMS]
-        ],
-        n_hits=len(found),
+        values={each["measure"]: each["values"] for each in QueryData(found.subject).detail(query)["values"]},
+        n_expected=len(known[query].expected),
+        record=part(to_jsonable(known[query]), answers.QUERY),
     )
 
 
 def report_page(found: FoundResult, offset: int) -> answers.ReportPage:
     """A part of the report in Markdown, cut at the end of a line."""
-    from cranfield.reporting import comparison_document, evaluation_document, render
+    from cranfield.reporting import render
+    from cranfield.reporting.documents.comparison import subject_document
 
-    value = found.value
-    document = evaluation_document([value]) if isinstance(value, Evaluation) else comparison_document(value)
-    text = render(document, "markdown")
-    part = text[offset : offset + REPORT_CHARACTERS]
-    if offset + len(part) < len(text) and (end := part.rfind("\n")) > 0:
-        part = part[: end + 1]
+    text = render(subject_document(found.subject), "markdown")
+    shown = text[offset : offset + REPORT_CHARACTERS]
+    if offset + len(shown) < len(text) and (end := shown.rfind("\n")) > 0:
+        shown = shown[: end + 1]
     return answers.ReportPage(
         **found.known(has_value=found.has_value),
-        report=untrusted(part, REPORT_CHARACTERS),
+        report=untrusted(shown, REPORT_CHARACTERS),
         n_characters=len(text),
-        next_offset=next_offset(len(part), offset, len(text)),
+        next_offset=next_offset(len(shown), offset, len(text)),
     )

@@ -7,12 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from cranfield.base.errors import Problem, UsageError
-from cranfield.evaluation.latency import CallsResult
-from cranfield.evaluation.result import result_from
-from cranfield.model.results import from_jsonable
 from cranfield.reporting.query_data import QueryData
-from cranfield.reporting.sections.subject import Subject
 from cranfield.workbench.server.http_errors import not_found
 
 if TYPE_CHECKING:
@@ -73,7 +68,7 @@ def evaluation_queries(request: Request, number: int) -> QueryData:
     """The queries of an evaluation; where it is judged in a book, scored again by the grades of the book as they are now."""
     evaluations = service_of(request).evaluations
     if evaluations.get(number).book_id is not None:
-        return QueryData(Subject.of(evaluations.rescore(number)))
+        return QueryData(evaluations.subject(number))
     return _kept_queries(request, evaluations, number)
 
 
@@ -88,16 +83,5 @@ def is_comparison_kept(request: Request, number: int) -> bool:
 
 
 def _kept_queries(request: Request, stored: Evaluations | Comparisons, number: int) -> QueryData:
-    def make() -> QueryData:
-        try:
-            record = result_from(stored.payload(number))
-        except ValueError as error:  # its database is older, or newer, than this server
-            first = str(error).partition("\n")[0].rstrip(":")
-            hint = "evaluate the stored runs again, or use the version that stored it"
-            raise UsageError(
-                Problem(f"the stored result {number} is not readable by this version: {first}", hint=hint)
-            ) from error
-        return QueryData(Subject(record, lambda: from_jsonable(CallsResult, stored.calls(number))))
-
     kept: RecentValues = request.app.state.results
-    return cast("QueryData", kept.get((type(stored), number), make))
+    return cast("QueryData", kept.get((type(stored), number), lambda: QueryData(stored.subject(number))))

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from cranfield.base.errors import UsageError
+from cranfield.base.errors import Problem, UsageError
 from cranfield.books.database.engine import Clock, Database
+from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.options.blocks import CompareOptions, DifferenceOptions
 from cranfield.evaluation.options.keys import given_keys
+from cranfield.evaluation.result import result_from
+from cranfield.model.results import from_jsonable
 from cranfield.workbench.service.requests import CompareRequest, DiffOptions, DiffRequest, Settings
 from cranfield.workbench.service.store.comparisons import StoredComparisons
 from cranfield.workbench.service.store.evaluations import StoredEvaluations
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.evaluation.difference import RunDifference
     from cranfield.evaluation.values import Comparison, Evaluation
     from cranfield.model import Run, TestSet
+    from cranfield.reporting.sections.subject import Subject
     from cranfield.workbench.service.live_measures import LiveMeasures
     from cranfield.workbench.service.runs import Runs
     from cranfield.workbench.service.testsets import TestSets
@@ -100,6 +104,18 @@ class Evaluations(StoredEvaluations):
         )
         return primary_first(replace(made, pilot=made.pilot or settings.pilot), settings)
 
+    def subject(self, evaluation_id: int) -> Subject:
+        """The record with its queries, for reports; where its results are judged in a book, by the grades that the book has now.
+
+        Raises:
+            UnknownNameError: there is none of this number.
+            UsageError: this version cannot read what was stored.
+        """
+        from cranfield.reporting.sections.subject import Subject
+
+        in_book = self.get(evaluation_id).book_id is not None
+        return Subject.of(self.rescore(evaluation_id)) if in_book else _stored_subject(self, evaluation_id)
+
     def live(self, info: EvaluationInfo) -> LiveMeasures:
         """The measures of an evaluation as the grades of its book are now."""
         from cranfield.workbench.service.live_measures import live_measures
@@ -131,13 +147,22 @@ class Comparisons(StoredComparisons):
         declared = self._evaluations.settings(request.baseline)
         return compare_evaluations(request, declared.compare, sides, [f"#{info.id}" for info in infos])
 
-    def rebuild(self, comparison_id: int) -> Comparison:
-        """Make a stored comparison again: the same verdict, with every query.
+    def subject(self, comparison_id: int) -> Subject:
+        """The record with its queries, for reports; raises as that of `Evaluations`."""
+        return _stored_subject(self, comparison_id)
 
-        Raises:
-            UnknownNameError: there is none of this number.
-        """
-        return self.compare(self.get(comparison_id).request)
+
+def _stored_subject(stored: StoredEvaluations | StoredComparisons, number: int) -> Subject:
+    from cranfield.reporting.sections.subject import Subject
+
+    try:
+        record = result_from(stored.payload(number))
+    except ValueError as error:  # its database is older, or newer, than this server
+        first = str(error).partition("\n")[0].rstrip(":")
+        hint = "evaluate the stored runs again, or use the version that stored it"
+        problem = Problem(f"the stored result {number} is not readable by this version: {first}", hint=hint)
+        raise UsageError(problem) from error
+    return Subject(record, lambda: from_jsonable(CallsResult, stored.calls(number)))
 
 
 def check_two(baseline: object, candidate: object) -> None:

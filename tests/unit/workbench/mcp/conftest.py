@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,24 @@ def content(answer: Any) -> Any:
     found = found["result"] if set(found) == {"result"} else found  # of several models
     assert json.loads(answer.content[0].text) == found
     return found
+
+
+def mean(answer: Any) -> float | None:
+    """The mean of nDCG@5 in an answer about an evaluation."""
+    return answer["record"]["systems"][0]["measures"]["nDCG@5"]["mean"]
+
+
+def trusted_texts(answer: Any) -> Iterator[str]:
+    """Keys and texts of an answer that are not marked as untrusted."""
+    if isinstance(answer, str):
+        yield answer
+    elif isinstance(answer, list):
+        for entry in answer:
+            yield from trusted_texts(entry)
+    elif isinstance(answer, dict) and set(answer) != {"untrusted"}:
+        yield from answer
+        for entry in answer.values():
+            yield from trusted_texts(entry)
 
 
 def problem(answer: Any) -> str:

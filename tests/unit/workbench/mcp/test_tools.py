@@ -21,9 +21,10 @@ from cranfield import compare, evaluate
 from cranfield.app.loading import load
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
 from cranfield.books.store.store import Store, open_store
-from cranfield.evaluation.values import ByMeasure, Comparison, Evaluation
+from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.formats.runs.jsonl import write_run
 from cranfield.model import Answer, Outcome, Run
+from cranfield.reporting.sections.subject import Subject
 from cranfield.workbench.mcp.evidence import KEPT, McpEvidence, open_evidence
 from cranfield.workbench.mcp.results import FoundResult, evaluation_answer, report_page, worst_queries
 from cranfield.workbench.mcp.server import make_server, tool_error
@@ -33,7 +34,7 @@ from cranfield.workbench.service.values import Claim
 from cranfield.workbench.service.work import work_on
 from cranfield.workbench.service.worker import Worker
 
-from .conftest import HOSTILE, N_QUERIES, connected, content, problem, run_text, set_text
+from .conftest import HOSTILE, N_QUERIES, connected, content, mean, problem, run_text, set_text, trusted_texts
 
 MADE = "temporary/evaluation"
 
@@ -77,36 +78,42 @@ def test_an_agent_evaluates_compares_and_reads_why(evidence: McpEvidence, eviden
         assert [each["run"] for each in runs] == ["runs/a.trec", "runs/b.trec"]
         a, b = [content(await call("evaluate", testset="testset", run=each["run"])) for each in runs]
         assert list(a)[:2] == ["counts", "void"]
-        assert (a["primary"], a["measures"]["nDCG@5"]["mean"], a["stored"]) == (
-            "nDCG@5",
-            0.375,
-            False,
-        )  # 3 of 8 queries
+        assert (a["primary"], mean(a), a["stored"]) == ("nDCG@5", 0.375, False)  # 3 of 8 queries
         compared = content(await call("compare", baseline=a["result"], candidate=b["result"], test="t"))
-        assert compared["verdict"] == "better"
-        assert compared["differences"][0]["delta"] == 0.625
+        assert compared["record"]["verdict"] == "better"
+        assert list(compared["record"]["comparisons"]) == ["nDCG@5", "RR@5"]
+        assert compared["record"]["comparisons"]["nDCG@5"]["delta"] == 0.625
+        assert list(compared["record"]["comparisons"]["nDCG@5"]["tests"]) == ["t"]
         worst = content(await call("worst_queries", result=a["result"], limit=2))
         assert [each["value"] for each in worst["queries"]] == [0, 0]
         rest = content(await call("worst_queries", result=a["result"], limit=50, offset=worst["next_offset"]))
         assert rest["next_offset"] is None
         assert len(worst["queries"] + rest["queries"]) == N_QUERIES
         apart = content(await call("diff", baseline=a["result"], candidate=b["result"], k=2, limit=1))
-        assert (apart["verdict"], apart["k"], len(apart["queries"])) == ("different", 2, 1)
+        assert [apart["record"][key] for key in ("verdict", "k")] == ["different", 2]
+        [changed] = apart["record"]["queries"]
+        assert set(changed["candidate"][0]) == {"untrusted"}
         assert apart["next_offset"] == 1 < apart["n_changed"]
         unscored = content(await call("diff", baseline=runs[0]["run"], candidate=runs[1]["run"], k=2, min_overlap=1))
-        assert [unscored[key] for key in ("overlap", "rbo", "n_changed")] == [
-            apart[key] for key in ("overlap", "rbo", "n_changed")
+        assert [unscored["record"][key] for key in ("overlap", "rbo")] == [
+            apart["record"][key] for key in ("overlap", "rbo")
         ]
+        assert unscored["n_changed"] == apart["n_changed"]
         assert unscored["broken_bounds"] == ["min-overlap"]
         assert "an evaluation" in problem(await call("diff", baseline=compared["result"], candidate=runs[0]["run"]))
         assert "not found" in problem(await call("diff", baseline="../outside.trec", candidate=runs[0]["run"]))
         explained = content(await call("explain_query", result=compared["result"], query="q7"))
-        assert explained["text"] == {"untrusted": HOSTILE}
-        assert explained["expected"] == [{"item": {"untrusted": "d7"}, "grade": 1, "ranks": [None, 1]}]
-        assert [each["hits"][0]["state"] for each in explained["sides"]] == ["judged", "judged"]
+        query = explained["record"]
+        assert query["text"] == {"untrusted": HOSTILE}
+        assert query["expected"] == [{"item": {"untrusted": "d7"}, "grade": 1, "ranks": [None, 1]}]
+        assert [each["hits"][0]["state"] for each in query["sides"]] == ["judged", "judged"]
+        assert query["sides"][1]["hits"][0]["id"] == {"untrusted": "d7"}
+        assert explained["values"] == {"nDCG@5": [0.0, 1.0], "RR@5": [0.0, 1.0]}
+        for answer in (a, compared, apart, unscored, worst, rest, explained):
+            assert HOSTILE not in " ".join(trusted_texts(answer))
         report = content(await call("get_report", result=compared["result"]))
         assert "Verdict: better" in report["report"]["untrusted"]
-        assert content(await call("get_result", result=compared["result"]))["verdict"] == "better"
+        assert content(await call("get_result", result=compared["result"])) == compared
 
     ask(evidence, body)
     assert {path: path.stat().st_mtime_ns for path in evidence_folder.rglob("*")} == before
@@ -225,7 +232,7 @@ def test_void_evidence_comes_first_in_every_answer(evidence_folder: Path, tmp_pa
             assert list(answer)[:2] == ["counts", "void"]
             assert answer["counts"] is False
             assert "of 8 queries" in answer["void"][0]["untrusted"]
-        assert compared["verdict"] == "invalid"
+        assert compared["record"]["verdict"] == "invalid"
 
     with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
         ask(evidence, body)
@@ -239,11 +246,12 @@ def test_a_stratum_of_one_class_has_the_measures_of_that_class(evidence_folder: 
 
     async def body(call) -> None:
         made = content(await call("evaluate", testset="testset", run="r.trec"))
-        quiet = made["strata"]["class"]["negative"]
+        strata = made["record"]["systems"][0]["by_stratum"]
+        [quiet] = [each["measures"] for each in strata if each["value"] == {"untrusted": "negative"}]
         assert (quiet["Silence"]["mean"], quiet["Silence"]["n"]) == (0.75, 4)
         assert (quiet["nDCG@5"]["mean"], quiet["nDCG@5"]["n"]) == (None, 0)
         assert set(quiet) == {"Silence", "nDCG@5"}
-        assert (made["n_strata"], made["counts"], made["has_value"]) == (len(made["strata"]["class"]), True, True)
+        assert (made["n_strata"], made["counts"], made["has_value"]) == (len(strata), True, True)
 
     with open_evidence(None, tmp_path / "cranfield.yaml") as evidence:
         ask(evidence, body)
@@ -258,10 +266,8 @@ def test_a_result_without_any_value_does_not_count(evidence: McpEvidence) -> Non
         assert (nothing.counts, nothing.has_value, nothing.void) == (False, False, [])
         assert list(made)[:3] == ["counts", "void", "has_value"]
         assert made["counts"] is made["has_value"] is True
-        scored = found.evaluation
-        summaries = {**scored.summaries, scored.measures[0]: replace(scored.summaries[scored.measures[0]], n=0)}
-        unscored = replace(found, load=lambda: replace(scored, summaries=ByMeasure(summaries)))
-        page = report_page(unscored, 0)
+        subject = replace(found.subject, record=with_mean(found.record, None))
+        page = report_page(replace(found, load=lambda: subject), 0)
         assert (page.counts, page.has_value) == (False, False)
 
     ask(evidence, body)
@@ -304,7 +310,7 @@ def test_the_worst_queries_of_a_measure_where_less_is_better_are_those_with_the_
     new = evaluate(judgments, {"q1": ["x", "y", "d"], "q2": ["d"]}, measures=measures, name="new")
 
     def worst(value: Evaluation | Comparison, measure: str) -> list[tuple[str, float]]:
-        found = worst_queries(FoundResult("memory/1", lambda: value), measure, 0, 10)
+        found = worst_queries(FoundResult("memory/1", lambda: Subject.of(value)), measure, 0, 10)
         return [(each.query, each.value) for each in found.queries]
 
     assert worst(new, "RankOfFirst") == [("q1", 3.0), ("q2", 1.0)]
@@ -349,12 +355,12 @@ def test_a_database_is_read_and_not_written(evidence_folder: Path, tmp_path: Pat
             assert [each["run"] for each in content(await call("list_runs"))["runs"]] == [str(ids[1]), str(ids[0])]
             for testset in ("uploaded", uploaded.ref, "testset"):
                 made = content(await call("evaluate", testset=testset, run=str(ids[0]), measures=["nDCG@5"]))
-                assert (made["measures"]["nDCG@5"]["mean"], made["stored"]) == (0.375, False)
+                assert (mean(made), made["stored"]) == (0.375, False)
             assert "stored run" in problem(await call("evaluate", testset="uploaded", run="runs/a.trec"))
             stored = content(await call("list_results"))["results"]
             assert [each["result"] for each in stored] == ["evaluation/1"]
             sides = {"baseline": "temporary/evaluation/1", "candidate": "evaluation/1"}
-            assert content(await call("compare", **sides))["differences"][0]["delta"] == 0.625
+            assert content(await call("compare", **sides))["record"]["comparisons"]["nDCG@5"]["delta"] == 0.625
             for ref in ("evaluation/2", "comparison/1", "temporary/job/9", "elsewhere/1", "evaluation/x"):
                 problem(await call("get_result", result=ref))
 

@@ -445,13 +445,13 @@ def test_a_comparison_is_shown_as_its_job_stored_it_also_after_a_restart(bench, 
     done = work_here(bench.service, bench.service.jobs.submit(request, trigger=Trigger.PAGE).id, tmp_path)
     path = f"/comparisons/{done.results[0]}"
     with monkeypatch.context() as patched:
-        patched.setattr(Comparisons, "rebuild", None)
+        patched.setattr(Comparisons, "compare", None)
         stored = bench.page(path)
         index = bench.team.browser("lee").get(f"{path}/queries.json").json()
         detail = bench.team.browser("lee").get(f"{path}/query.json?id=q3").json()
         assert "q3-d0" in bench.page(f"{path}/queries/q3")
     assert f'data-index="{path}/queries.json"' in stored
-    made = bench.service.comparisons.rebuild(done.results[0])
+    made = bench.service.comparisons.compare(bench.service.comparisons.get(done.results[0]).request)
     assert index == json.loads(data_json(query_index(made)))
     assert detail == json.loads(data_json(query_detail(made, "q3")))
 

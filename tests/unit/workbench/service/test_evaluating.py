@@ -161,7 +161,7 @@ def test_two_evaluations_are_compared_and_the_comparison_is_made_again(project) 
     (info,) = service.comparisons.all(evaluation=search.id)
     assert (job.results, info.baseline, info.record.primary) == ((info.id,), old, parse("nDCG@10"))
     assert info.difference.delta == pytest.approx(means(search)["nDCG@10"] - means(old)["nDCG@10"])
-    again = service.comparisons.rebuild(info.id)
+    again = service.comparisons.compare(info.request)
     assert again.verdict.sentence == info.record.verdict_sentence
     assert json.loads(to_json(result_of(again, with_answers=True))) == service.comparisons.payload(info.id)
     assert service.comparisons.for_job(job.id) == info
