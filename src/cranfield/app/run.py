@@ -50,10 +50,13 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.many import check_order, means_table
 from cranfield.reporting.sections.subject import Preflight
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 from cranfield.systems import progress_on
 from cranfield.systems.collect.collection import PARTIAL, RUNS
 
 if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
     from cranfield.evaluation.evaluate import ContrastSpec
     from cranfield.evaluation.many import ManyComparison
     from cranfield.evaluation.sensitivity import Sensitivity
@@ -121,33 +124,22 @@ def require_folder(out: Path) -> None:
 def systems_document(config_path: Path) -> Document:
     """The systems of a config, a line each; nothing is started."""
     config = load_config(config_path)
-    columns = (
-        Column("system"),
-        Column("kind"),
-        Column("target"),
-        Column("timeout"),
-        Column("concurrency", "count"),
-        Column("components"),
+    columns: Columns[tuple[str, SystemConfig]] = (
+        Col("system", lambda row: row[0]),
+        Col("kind", lambda row: f"preset {row[1].preset}" if isinstance(row[1], PresetConfig) else row[1].kind),
+        Col("target", lambda row: _target(expand_preset(row[1]))),
+        Col("timeout", lambda row: f"{row[1].timeout_s:g} s"),
+        Col("concurrency", lambda row: row[1].concurrency, "count"),
+        Col("components", lambda row: ", ".join(row[1].components or ())),
     )
-    rows = [
-        (
-            name,
-            f"preset {system.preset}" if isinstance(system, PresetConfig) else system.kind,
-            _target(expand_preset(system)),
-            f"{system.timeout_s:g} s",
-            system.concurrency,
-            ", ".join(system.components or ()),
-        )
-        for name, system in config.systems.items()
-    ]
-    table = Table(
-        columns, rows, "`cranfield system probe NAME QUERY` sends a query to one of them", shown=None, wrap=True
+    spec = TableSpec(
+        "`cranfield system probe NAME QUERY` sends a query to one of them", list(config.systems.items()), columns
     )
     return Document(
-        title=f"{len(rows)} systems" if len(rows) > 1 else "1 system",
+        title=f"{len(spec.rows)} systems" if len(spec.rows) > 1 else "1 system",
         subtitle=(str(config_path),),
-        sections=(Section("systems", "Systems", (table,)),),
-        tidy=lambda: table,
+        sections=(Section("systems", "Systems", (spec.table(wrap=True),)),),
+        tidy=spec.tidy,
         payload=lambda: {"systems": {name: public_config(system) for name, system in config.systems.items()}},
     )
 
@@ -186,29 +178,33 @@ def presets_document(name: str | None = None) -> Document:
         raise UnknownNameError.among("preset", name, PRESETS)
     if name is not None:
         return _preset_document(PRESETS[name])
-    rows = [(preset.name, preset.title, ", ".join(_needed(preset))) for preset in PRESETS.values()]
-    columns = (Column("preset"), Column("description"), Column("needs"))
-    table = Table(columns, rows, "`cranfield system presets NAME` shows one in full", shown=None)
+    columns: Columns[Preset] = (
+        Col("preset", lambda preset: preset.name),
+        Col("description", lambda preset: preset.title),
+        Col("needs", lambda preset: ", ".join(n for n, field in _settings(preset) if field.is_required())),
+    )
+    spec = TableSpec("`cranfield system presets NAME` shows one in full", list(PRESETS.values()), columns)
     return Document(
         title="Presets",
         subtitle=("forms of other kinds of system, filled in",),
-        sections=(Section("presets", "Presets", (table,)),),
-        tidy=lambda: table,
+        sections=(Section("presets", "Presets", (spec.table(),)),),
+        tidy=spec.tidy,
         payload=lambda: {preset.name: preset.settings.model_json_schema() for preset in PRESETS.values()},
     )
 
 
-def _needed(preset: Preset) -> list[str]:
-    return [field.alias or name for name, field in preset.settings.model_fields.items() if field.is_required()]
+def _settings(preset: Preset) -> list[tuple[str, FieldInfo]]:
+    """The settings of `with`, by the names that a config gives them."""
+    return [(field.alias or name, field) for name, field in preset.settings.model_fields.items()]
 
 
 def _preset_document(preset: Preset) -> Document:
-    columns = (Column("setting"), Column("required"), Column("meaning"))
-    rows = [
-        (field.alias or name, "yes" if field.is_required() else "", " ".join((field.description or "").split()))
-        for name, field in preset.settings.model_fields.items()
-    ]
-    table = Table(columns, rows, "Settings of `with`", shown=None, wrap=True)
+    columns: Columns[tuple[str, FieldInfo]] = (
+        Col("setting", lambda row: row[0]),
+        Col("required", lambda row: "yes" if row[1].is_required() else ""),
+        Col("meaning", lambda row: " ".join((row[1].description or "").split())),
+    )
+    spec = TableSpec("Settings of `with`", _settings(preset), columns)
     example = {"preset": preset.name, "with": dict(preset.example)}
     yaml_text = _yaml(example)
     comes_to = _yaml(public_config(expand_preset(system_config("example", example))))
@@ -216,14 +212,14 @@ def _preset_document(preset: Preset) -> Document:
         title=f"preset {preset.name}",
         subtitle=(preset.title,),
         sections=(
-            Section("settings", "Settings", (table,)),
+            Section("settings", "Settings", (spec.table(wrap=True),)),
             Section(
                 "example",
                 "Example",
                 (Code(yaml_text, "in the config", in_text=True), Code(comes_to, "expanded", in_text=True)),
             ),
         ),
-        tidy=lambda: table,
+        tidy=spec.tidy,
         payload=lambda: dict(preset.settings.model_json_schema()),
     )
 
@@ -275,63 +271,52 @@ def summary_document(results: Sequence[SetResult]) -> Document:
     )
 
 
+def _table(results: Sequence[SetResult]) -> Table:
+    columns: Columns[SetResult] = (
+        Col("test set", lambda row: Link(row.name, f"{row.name}/{row.report}")),
+        Col(
+            "params", lambda row: ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in row.params.items())
+        ),
+        Col("queries", lambda row: row.n, "count"),
+        Col("measure", lambda row: row.measure),
+        Col("A", lambda row: row.means[0], "value"),
+        Col("B", lambda row: row.means[1], "value"),
+        Col("difference", lambda row: row.means[2], "delta"),
+        Col("verdict", lambda row: row.verdict),
+    )
+    caption = f"Each test set has its own report, in the folder of its name: NAME/{results[0].report}"
+    return TableSpec(caption, results, columns).table()
+
+
 def _brief_table(results: Sequence[SetResult]) -> Table:
     """The verdict of each test set, without its link and parameters; the scores where one system ran on each."""
     if all(len(each.evaluations) == 1 for each in results):
         return _scores(results)
-    columns = (
-        Column("test set"),
-        Column("verdict"),
-        Column("measure"),
-        Column("difference", "delta"),
-        Column("queries", "count"),
+    columns: Columns[SetResult] = (
+        Col("test set", lambda row: row.name),
+        Col("verdict", lambda row: row.verdict),
+        Col("measure", lambda row: row.measure),
+        Col("difference", lambda row: row.means[2], "delta"),
+        Col("queries", lambda row: row.n, "count"),
     )
-    rows = [(each.name, each.verdict, each.measure, each.means[2], each.n) for each in results]
-    return Table(columns, rows, "Test sets")
-
-
-def _table(results: Sequence[SetResult]) -> Table:
-    columns = (
-        Column("test set"),
-        Column("params"),
-        Column("queries", "count"),
-        Column("measure"),
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column("verdict"),
-    )
-    rows = [
-        (
-            Link(result.name, f"{result.name}/{result.report}"),
-            ", ".join(f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in result.params.items()),
-            result.n,
-            result.measure,
-            *result.means,
-            result.verdict,
-        )
-        for result in results
-    ]
-    caption = f"Each test set has its own report, in the folder of its name: NAME/{results[0].report}"
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec("Test sets", results, columns).table(shown=20)
 
 
 def _scores(results: Sequence[SetResult]) -> Table:
     """The mean of every measure, the primary ones first, for each test set and system."""
-    scored = [(each, evaluation) for each in results for evaluation in each.evaluations]
-    measures = list(dict.fromkeys(measure for _, evaluation in scored for measure in evaluation.measures))
+    rows = [(each.name, evaluation) for each in results for evaluation in each.evaluations]
     primary = {each.measure for each in results}
-    measures.sort(key=lambda measure: str(measure) not in primary)
-    rows = [
-        (each.name, evaluation.name, len(evaluation.query_ids), *(_mean(evaluation, measure) for measure in measures))
-        for each, evaluation in scored
-    ]
-    columns = (Column("test set"), Column("system"), Column("queries", "count"))
-    return Table((*columns, *(Column(str(measure), "value") for measure in measures)), rows, "Mean of each measure")
-
-
-def _mean(evaluation: Evaluation, measure: Measure) -> float | None:
-    return evaluation.summaries[measure].mean if measure in evaluation.summaries else None
+    measures = sorted(
+        dict.fromkeys(measure for _, evaluation in rows for measure in evaluation.measures),
+        key=lambda measure: str(measure) not in primary,
+    )
+    columns: Columns[tuple[str, Evaluation]] = (
+        Col("test set", lambda row: row[0]),
+        Col("system", lambda row: row[1].name),
+        Col("queries", lambda row: len(row[1].query_ids), "count"),
+        Cols(measures, lambda row, m: row[1].summaries[m].mean if m in row[1].summaries else None, "value"),
+    )
+    return TableSpec("Mean of each measure", rows, columns).table(shown=20)
 
 
 def _tidy(results: Sequence[SetResult]) -> Table:

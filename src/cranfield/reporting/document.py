@@ -6,7 +6,7 @@ come from the systems measured; every renderer escapes it in its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 from urllib.parse import quote
@@ -129,18 +129,6 @@ class Table:
     """Rows in plain text, followed by the number left out; None keeps all."""
     wrap: bool = False
     """Long words fold into more lines of plain text, and are not cut."""
-
-
-def tidy_table(headings: Iterable[str], rows: Sequence[tuple[Cell, ...]], *, numbers: Container[str] = ()) -> Table:
-    """A table for CSV and for data frames, which has neither caption nor number formats.
-
-    Args:
-        headings: of the columns.
-        rows: of the table.
-        numbers: columns that are numbers, also where no row has one.
-    """
-    columns = tuple(Column(heading, "value" if heading in numbers else "text") for heading in headings)
-    return Table(columns, rows, "", shown=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,16 @@ The same declaration is the table of a report in every form and the tidy table t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from cranfield.base.numbers import Kind
-from cranfield.reporting.document import Cell, Column, Table
+from cranfield.base.numbers import Interval, Kind
+from cranfield.reporting.document import Cell, Column, Table, cell_value
 
 Row = TypeVar("Row")
+Place = Literal["", "report", "tidy"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +26,41 @@ class Col(Generic[Row]):
     kind: Kind = "text"
     key: str = ""
     """Heading in CSV and data frames; empty: the title."""
-    only: Literal["", "report", "tidy"] = ""
+    only: Place = ""
     """Where the column is, if not in both."""
+    when: bool = True
+    """False leaves the column out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cols(Generic[Row]):
+    """A column for each of some keys: measures, systems, strata."""
+
+    keys: Iterable[Any]
+    value: Callable[[Row, Any], Cell]
+    """The cell of a row and a key."""
+    kind: Kind = "text"
+    title: Callable[[Any], str] = str
+    """Heading of a key."""
+    only: Place = ""
+
+
+class HasInterval(Protocol):
+    """A value with the ends of its interval."""
+
+    @property
+    def ci_low(self) -> float | None: ...
+
+    @property
+    def ci_high(self) -> float | None: ...
+
+
+def interval(found: HasInterval) -> Interval:
+    """The cell of an interval."""
+    return found.ci_low, found.ci_high
+
+
+Columns = tuple[Col[Row] | Cols[Row], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +69,42 @@ class TableSpec(Generic[Row]):
 
     caption: str
     rows: Sequence[Row]
-    columns: tuple[Col[Row], ...]
+    columns: Columns[Row]
 
     def table(self, **settings: Any) -> Table:
         """The table of a report; `settings` are those of `Table`: footer, shown, wrap. Every row is shown by default."""
-        columns = [column for column in self.columns if column.only != "tidy"]
-        rows = [tuple(column.value(row) for column in columns) for row in self.rows]
+        columns = [column for column in self._expanded() if column.only != "tidy"]
         headings = tuple(Column(column.title, column.kind) for column in columns)
-        return Table(headings, rows, self.caption, **{"shown": None, **settings})
+        return Table(headings, self._cells(columns), self.caption, **{"shown": None, **settings})
 
     def tidy(self) -> Table:
         """The table of CSV and data frames: keys as headings, numbers as they are."""
-        columns = [column for column in self.columns if column.only != "report"]
-        rows = [tuple(column.value(row) for column in columns) for row in self.rows]
+        columns = [column for column in self._expanded() if column.only != "report"]
         # A frame has whole numbers where all are, and other numbers where a column says so, known or not.
         kinds: list[Kind] = ["text" if column.kind == "count" else column.kind for column in columns]
         headings = tuple(Column(column.key or column.title, kind) for column, kind in zip(columns, kinds, strict=True))
-        return Table(headings, rows, "", shown=None)
+        return Table(headings, self._cells(columns), "", shown=None)
+
+    def without(self, *titles: str) -> TableSpec[Row]:
+        """The same rows without the columns of these headings, as a short form or the data of a figure has them."""
+        return replace(self, columns=tuple(each for each in self._expanded() if each.title not in titles))
+
+    def filled(self) -> TableSpec[Row]:
+        """The same rows without the columns that are empty in all of them."""
+        cells = [(each, {cell_value(each.value(row)) for row in self.rows}) for each in self._expanded()]
+        return replace(self, columns=tuple(each for each, found in cells if not found or found - {None, ""}))
+
+    def _expanded(self) -> Iterator[Col[Row]]:
+        for column in self.columns:
+            if isinstance(column, Cols):
+                for key in column.keys:
+                    yield Col(column.title(key), partial(_cell, column.value, key), column.kind, only=column.only)
+            elif column.when:
+                yield column
+
+    def _cells(self, columns: Sequence[Col[Row]]) -> list[tuple[Cell, ...]]:
+        return [tuple(column.value(row) for column in columns) for row in self.rows]
+
+
+def _cell(value: Callable[[Row, Any], Cell], key: object, row: Row) -> Cell:
+    return value(row, key)

@@ -14,7 +14,7 @@ from cranfield.base.numbers import (
     format_value,
 )
 from cranfield.base.words import count_noun, join_first
-from cranfield.evaluation.values import MeasureComparison
+from cranfield.evaluation.values import MeasureComparison, StratumComparison, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.model.results import to_jsonable
@@ -26,7 +26,6 @@ from cranfield.reporting.document import (
     Brief,
     Bullets,
     Cell,
-    Column,
     Details,
     Document,
     KeyValues,
@@ -36,16 +35,20 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
     VerdictFact,
-    tidy_table,
     without_tones,
 )
 from cranfield.reporting.document import Section as Part
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend
 from cranfield.reporting.sections.subject import interval_tone, mean_cells, news_of, tone_of
-from cranfield.scale.values import PairSummary, ScaleSummary, StratumMeans, SystemSummary
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, interval
+from cranfield.scale.values import PairSummary, ScaleSummary, StratifiedMean, StratumMeans, SystemSummary
+from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
 
 MAX_DRAWN = 45
+Compared = tuple[PairSummary, MeasureComparison]
+TidyRow = tuple[str, StratumMeans | None, Measure, Summary, MeasureComparison | StratumComparison | None, str | None]
+"""System, stratum (None: all queries), measure, its mean, the difference to the baseline, the verdict."""
 STRATA_NOTE = (
     "t intervals, not adjusted for multiple comparisons: exploratory, not part of the verdict. A difference is that of the "
     "system with {baseline}."
@@ -101,8 +104,7 @@ def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[VerdictFact]:
     yield VerdictFact(f"A {summary.baseline}", format_value(about.baseline.mean), f"mean {summary.primary}")
     yield VerdictFact(f"B {pair.name}", format_value(about.candidate.mean), f"mean {summary.primary}")
     yield VerdictFact("Difference", format_delta(about.delta), "B minus A", tone)
-    interval = format_delta_interval((about.ci_low, about.ci_high))
-    yield VerdictFact(f"{format_level(alpha)} CI", interval, about.interval_method)
+    yield VerdictFact(f"{format_level(alpha)} CI", format_delta_interval(interval(about)), about.interval_method)
     yield VerdictFact("p", format_p(declared.p_two_sided), f"{summary.options.test}, two-sided")
     yield VerdictFact(
         "Queries", format_count(about.n), f"{summary.units.text} are the units" if summary.units.n != about.n else ""
@@ -121,84 +123,64 @@ def comparisons(summary: ScaleSummary) -> Section | None:
     """Every measure of every system against the first; None without a comparison."""
     if not summary.pairs:
         return None
-    level, spec = format_level(summary.options.alpha), TESTS[summary.options.test]
-    several = (Column("system"), Column("verdict")) if len(summary.pairs) > 1 else ()
-    columns = (
-        *several,
-        Column("measure"),
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column(f"{level} CI", "delta interval"),
-        Column("p", "p"),
-        Column("p Holm", "p"),
-        Column("better / same / worse", "count"),
-        Column("n", "count"),
-    )
-    rows = [
-        _compared(summary, pair, about, with_name=bool(several))
-        for pair in summary.pairs
-        for about in pair.measures.values()
-    ]
+    spec = TESTS[summary.options.test]
     caption = (
         f"Each system (B) minus {summary.baseline} (A). * primary measure, decided by the {summary.options.test} test. CI of the "
         f"{spec.estimates} ({spec.interval})"
     )
+    rows = [(pair, about) for pair in summary.pairs for about in pair.measures.values()]
     blocks: tuple[Block, ...] = (
-        *_figure(summary, level),
-        Table(columns, rows, caption, shown=None),
+        *_figure(summary),
+        _differences(summary, rows, caption).table(),
         Details("Tests on the primary measure", (_tests(summary),), in_text=True),
     )
     return Section("comparison", f"Against {summary.baseline}", blocks)
 
 
-def _compared(
-    summary: ScaleSummary, pair: PairSummary, about: MeasureComparison, *, with_name: bool
-) -> tuple[Cell, ...]:
-    is_primary = about.measure == summary.primary
-    declared = about.tests[summary.options.test]
-    verdict: Cell = TonedCell(pair.verdict.name, news_of(pair.verdict.code)) if is_primary else ""
-    return (
-        *((pair.name, verdict) if with_name else ()),
-        f"* {about.measure}" if is_primary else str(about.measure),
-        about.baseline.mean,
-        about.candidate.mean,
-        TonedCell(about.delta, interval_tone(about, about.measure)),
-        (about.ci_low, about.ci_high),
-        declared.p_two_sided,
-        declared.p_adjusted,
-        " / ".join(map(format_count, pair.counts[about.measure])),
-        about.n,
+def _differences(summary: ScaleSummary, rows: Sequence[Compared], caption: str) -> TableSpec[Compared]:
+    several, declared = len(summary.pairs) > 1, summary.options.test
+
+    def verdict(row: Compared) -> Cell:
+        found = row[0].verdict
+        return TonedCell(found.name, news_of(found.code)) if row[1].measure == summary.primary else ""
+
+    columns: Columns[Compared] = (
+        Col("system", lambda row: row[0].name, when=several),
+        Col("verdict", verdict, when=several),
+        Col("measure", lambda row: f"* {row[1].measure}" if row[1].measure == summary.primary else str(row[1].measure)),
+        Col("A", lambda row: row[1].baseline.mean, "value"),
+        Col("B", lambda row: row[1].candidate.mean, "value"),
+        Col("difference", lambda row: TonedCell(row[1].delta, interval_tone(row[1], row[1].measure)), "delta"),
+        Col(f"{format_level(summary.options.alpha)} CI", lambda row: interval(row[1]), "delta interval"),
+        Col("p", lambda row: row[1].tests[declared].p_two_sided, "p"),
+        Col("p Holm", lambda row: row[1].tests[declared].p_adjusted, "p"),
+        Col("better / same / worse", lambda row: " / ".join(map(format_count, row[0].counts[row[1].measure])), "count"),
+        Col("n", lambda row: row[1].n, "count"),
     )
+    return TableSpec(caption, rows, columns)
 
 
-def _figure(summary: ScaleSummary, level: str) -> tuple[Block, ...]:
-    found = [
-        (str(about.measure) if len(summary.pairs) == 1 else f"{pair.name}, {about.measure}", about)
+def _figure(summary: ScaleSummary) -> tuple[Block, ...]:
+    rows = [
+        (pair, about)
         for pair in summary.pairs
         for about in pair.measures.values()
         if about.delta is not None and not CATALOGUE[about.measure.name].diagnostic
     ]
-    if not 0 < len(found) <= MAX_DRAWN:
+    if not 0 < len(rows) <= MAX_DRAWN:
         return ()
+    names = [str(about.measure) if len(summary.pairs) == 1 else f"{pair.name}, {about.measure}" for pair, about in rows]
     marks = [
         Whisker(name, about.delta, about.ci_low, about.ci_high, interval_tone(about, about.measure))
-        for name, about in found
+        for name, (_, about) in zip(names, rows, strict=True)
     ]
-    table = Table(
-        (Column("difference of"), Column("difference", "delta"), Column(f"{level} CI", "delta interval")),
-        [
-            (name, TonedCell(about.delta, interval_tone(about, about.measure)), (about.ci_low, about.ci_high))
-            for name, about in found
-        ],
-        "Differences and their CIs",
-    )
-    shown = "; ".join(f"{name} {format_delta(about.delta)}" for name, about in found)
+    table = _differences(summary, rows, "Differences and their CIs")
+    shown = "; ".join(f"{name} {format_delta(about.delta)}" for name, (_, about) in zip(names, rows, strict=True))
     figure = interval_figure(
         "intervals",
-        f"{level} CIs of the mean differences",
+        f"{format_level(summary.options.alpha)} CIs of the mean differences",
         marks,
-        table,
+        table.without("verdict", "A", "B", "p", "p Holm", "better / same / worse", "n").table(shown=20),
         alt=f"Differences with CIs: {shown}.",
         axis=f"difference, minus {summary.baseline}",
         legend=(*CLAIMS, ("same", "the CI contains zero"), *margin_legend(summary.options.margin)),
@@ -208,99 +190,72 @@ def _figure(summary: ScaleSummary, level: str) -> tuple[Block, ...]:
 
 
 def _tests(summary: ScaleSummary) -> Table:
-    several = len(summary.pairs) > 1
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *((pair.name,) if several else ()),
-            f"{name} *" if name == summary.options.test else name,
-            result.statistic,
-            result.p_two_sided,
-            result.p_adjusted,
-            (result.ci_low, result.ci_high),
-            result.note or "",
-        )
-        for pair in summary.pairs
-        for name, result in pair.measures[summary.primary].tests.items()
+    rows = [
+        (pair, name, result) for pair in summary.pairs for name, result in pair.measures[summary.primary].tests.items()
     ]
-    columns = (
-        *((Column("system"),) if several else ()),
-        Column("test"),
-        Column("statistic", "statistic"),
-        Column("p", "p"),
-        Column("p Holm", "p"),
-        Column("interval", "delta interval"),
-        Column("note"),
+    columns: Columns[tuple[PairSummary, str, TestResult]] = (
+        Col("system", lambda row: row[0].name, when=len(summary.pairs) > 1),
+        Col("test", lambda row: f"{row[1]} *" if row[1] == summary.options.test else row[1]),
+        Col("statistic", lambda row: row[2].statistic, "statistic"),
+        Col("p", lambda row: row[2].p_two_sided, "p"),
+        Col("p Holm", lambda row: row[2].p_adjusted, "p"),
+        Col("interval", lambda row: interval(row[2]), "delta interval"),
+        Col("note", lambda row: row[2].note or ""),
     )
     caption = f"Paired tests on {summary.primary}, {summary.units.text}. * declared test"
-    return Table(columns, rows, caption, shown=None, wrap=True)
+    return TableSpec(caption, rows, columns).table(wrap=True)
 
 
 def means(summary: ScaleSummary) -> Section:
     """Every system: its means with intervals, what it answered, and how much of that is judged."""
-    level = format_level(summary.options.alpha)
-    systems = summary.systems
-    measures = tuple(systems[0].measures)
-    weighted = any(each.weighted_mean is not None for system in systems for each in system.measures.values())
-    several = (Column("system"),) if len(systems) > 1 else ()
-    columns = (
-        Column("measure"),
-        *several,
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("std. dev.", "value"),
-        *((Column("weighted mean", "value"),) if weighted else ()),
-        Column("n", "count"),
-        Column("no value", "count"),
+    systems, level, several = summary.systems, format_level(summary.options.alpha), len(summary.systems) > 1
+    cells = {
+        measure: mean_cells([system.measures[measure].mean for system in systems], measure)
+        for measure in systems[0].measures
+    }
+    rows = [
+        (measure, place, system, system.measures[measure]) for measure in cells for place, system in enumerate(systems)
+    ]
+    weighted = any(about.weighted_mean is not None for *_, about in rows)
+    columns: Columns[tuple[Measure, int, SystemSummary, Summary]] = (
+        Col("measure", lambda row: str(row[0]) if row[3].aggregate == "mean" else f"{row[0]} ({row[3].aggregate})"),
+        Col("system", lambda row: row[2].name, when=several),
+        Col("mean", lambda row: cells[row[0]][row[1]], "value"),
+        Col(f"{level} CI", lambda row: interval(row[3]), "interval"),
+        Col("std. dev.", lambda row: row[3].std, "value"),
+        Col("weighted mean", lambda row: row[3].weighted_mean, "value", when=weighted),
+        Col("n", lambda row: row[3].n, "count"),
+        Col("no value", lambda row: row[2].n_without_value[row[0]], "count"),
     )
-    rows = [row for measure in measures for row in _mean_rows(systems, measure, with_weight=weighted)]
+    others: Columns[tuple[Measure, int, SystemSummary, Summary]] = (
+        Col("measure", lambda row: str(row[0])),
+        Col("system", lambda row: row[2].name, when=several),
+        Col("geometric mean", lambda row: row[3].geometric_mean, "value"),
+        Col("sum", lambda row: row[3].total, "value"),
+    )
     of = f" of {summary.units.text}" if summary.units.is_clustered else ""
-    blocks: list[Block] = [Table(columns, rows, f"Means, {level} t intervals{of}", shown=None), _answers(summary)]
-    if measures:
-        others = [
-            (str(measure), *((system.name,) if several else ()), about.geometric_mean, about.total)
-            for measure in measures
-            for system, about in ((system, system.measures[measure]) for system in systems)
-        ]
-        heads = (Column("measure"), *several, Column("geometric mean", "value"), Column("sum", "value"))
-        note = "Values below 0.00001 count as 0.00001 in the geometric mean"
-        blocks.append(Details("Other means and sums", (Table(heads, others, note, shown=None),)))
-    return Section("means", "Means", tuple(blocks))
-
-
-def _mean_rows(systems: Sequence[SystemSummary], measure: Measure, *, with_weight: bool) -> Iterator[tuple[Cell, ...]]:
-    cells = mean_cells([system.measures[measure].mean for system in systems], measure)
-    for system, cell in zip(systems, cells, strict=True):
-        about = system.measures[measure]
-        spelled = str(measure) if about.aggregate == "mean" else f"{measure} ({about.aggregate})"
-        yield (
-            spelled,
-            *((system.name,) if len(systems) > 1 else ()),
-            cell,
-            (about.ci_low, about.ci_high),
-            about.std,
-            *((about.weighted_mean,) if with_weight else ()),
-            about.n,
-            system.n_without_value[measure],
-        )
+    note = "Values below 0.00001 count as 0.00001 in the geometric mean"
+    blocks = (
+        TableSpec(f"Means, {level} t intervals{of}", rows, columns).table(),
+        _answers(summary),
+        *((Details("Other means and sums", (TableSpec(note, rows, others).table(),)),) if rows else ()),
+    )
+    return Section("means", "Means", blocks)
 
 
 def _answers(summary: ScaleSummary) -> Table:
     judged = summary.about.scoring.judged
-    columns = (
-        Column("system"),
-        Column("queries", "count"),
-        Column("missing", "count"),
-        Column("rows", "count"),
-        Column("results", "count"),
-        Column(str(judged), "percent"),
-        Column("duplicates", "count"),
+    columns: Columns[SystemSummary] = (
+        Col("system", lambda row: row.name),
+        Col("queries", lambda row: row.n_queries, "count"),
+        Col("missing", lambda row: row.n_missing, "count"),
+        Col("rows", lambda row: row.n_rows, "count"),
+        Col("results", lambda row: row.n_returned, "count"),
+        Col(str(judged), lambda row: row.judged_share, "percent"),
+        Col("duplicates", lambda row: row.n_duplicates, "count"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (s.name, s.n_queries, s.n_missing, s.n_rows, s.n_returned, s.judged_share, s.n_duplicates)
-        for s in summary.systems
-    ]
     caption = f"What each system answered. {judged}: mean share of the first {judged.depth} results that are judged"
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, summary.systems, columns).table()
 
 
 def strata(summary: ScaleSummary) -> Section | None:
@@ -328,67 +283,53 @@ def strata(summary: ScaleSummary) -> Section | None:
 
 def _stratum_table(summary: ScaleSummary, key: str, measure: Measure, found: Sequence[StratumMeans]) -> Table:
     level, several = format_level(summary.options.alpha), len(summary.systems) > 1
-    rows: list[tuple[Cell, ...]] = []
-    for stratum in found:
-        for place, (system, about) in enumerate(zip(summary.systems, stratum.means, strict=True)):
-            delta = stratum.differences[place - 1] if place and stratum.differences else None
-            tone = "" if delta is None else interval_tone(delta, measure)
-            difference: tuple[Cell, ...] = (
-                TonedCell(None if delta is None else delta.delta, tone),
-                None if delta is None else (delta.ci_low, delta.ci_high),
-            )
-            name = (system.name,) if several else ()
-            rows.append(
-                (
-                    stratum.value,
-                    *name,
-                    about.n,
-                    about.mean,
-                    (about.ci_low, about.ci_high),
-                    *(difference if several else ()),
-                )
-            )
-    columns = (
-        Column(key),
-        *((Column("system"),) if several else ()),
-        Column("n", "count"),
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        *((Column("difference", "delta"), Column(f"{level} CI", "delta interval")) if several else ()),
+
+    def difference(row: TidyRow) -> TonedCell:
+        delta = row[4]
+        return TonedCell(None, "") if delta is None else TonedCell(delta.delta, interval_tone(delta, measure))
+
+    columns: Columns[TidyRow] = (
+        Col(key, lambda row: row[1].value if row[1] else ""),
+        Col("system", lambda row: row[0], when=several),
+        Col("n", lambda row: row[3].n, "count"),
+        Col("mean", lambda row: row[3].mean, "value"),
+        Col(f"{level} CI", lambda row: interval(row[3]), "interval"),
+        Col("difference", difference, "delta", when=several),
+        Col(f"{level} CI", lambda row: None if row[4] is None else interval(row[4]), "delta interval", when=several),
     )
-    return Table(columns, rows, f"{measure} by {key}", shown=None)
+    return TableSpec(f"{measure} by {key}", list(_stratum_rows(summary, found)), columns).table()
+
+
+def _stratum_rows(summary: ScaleSummary, strata: Sequence[StratumMeans]) -> Iterator[TidyRow]:
+    """Every system in each stratum, the baseline first, the others with their difference to it."""
+    for stratum in strata:
+        differences = (None, *stratum.differences) if stratum.differences else (None,) * len(stratum.means)
+        for system, about, difference in zip(summary.systems, stratum.means, differences, strict=True):
+            yield system.name, stratum, stratum.measure, about, difference, None
 
 
 def _stratified(summary: ScaleSummary, key: str) -> tuple[Block, ...]:
     found = [each for each in summary.stratified if each.key == key]
     if not found:
         return ()
-    level = format_level(summary.options.alpha)
-    rows: list[tuple[Cell, ...]] = []
-    for each in found:
-        is_mean = each.of == "mean"
-        value: Cell = (
-            each.mean if is_mean else TonedCell(each.mean, tone_of(_sure(each.ci_low, each.ci_high), each.measure))
-        )
-        ends = (each.ci_low, each.ci_high)
-        empty: tuple[Cell, Cell] = (None, None)
-        rows.append((str(each.measure), each.system, *((value, ends, *empty) if is_mean else (*empty, value, ends))))
-    columns = (
-        Column("measure"),
-        Column("system"),
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("difference", "delta"),
-        Column(f"{level} CI", "delta interval"),
+    level = f"{format_level(summary.options.alpha)} CI"
+
+    def difference(row: StratifiedMean) -> Cell:
+        """Good or bad where the interval excludes zero."""
+        end = row.ci_low if (row.ci_low or 0) > 0 else row.ci_high if (row.ci_high or 0) < 0 else None
+        return None if row.of == "mean" else TonedCell(row.mean, tone_of(end, row.measure))
+
+    columns: Columns[StratifiedMean] = (
+        Col("measure", lambda row: str(row.measure)),
+        Col("system", lambda row: row.system),
+        Col("mean", lambda row: row.mean if row.of == "mean" else None, "value"),
+        Col(level, lambda row: interval(row) if row.of == "mean" else None, "interval"),
+        Col("difference", difference, "delta"),
+        Col(level, lambda row: None if row.of == "mean" else interval(row), "delta interval"),
     )
     shares = f"shares are sums of {summary.weight}" if found[0].is_weighted else "shares are those of the queries"
     caption = f"Stratified by {key}: share times mean, summed over {count_noun(found[0].n_strata, 'strata')}; {shares}"
-    return (Details(f"Stratified means by {key}", (Table(columns, rows, caption, shown=None),), in_text=True),)
-
-
-def _sure(low: float | None, high: float | None) -> float | None:
-    """The end of an interval that is next to zero, where it excludes zero."""
-    return low if low is not None and low > 0 else high if high is not None and high < 0 else None
+    return (Details(f"Stratified means by {key}", (TableSpec(caption, found, columns).table(),), in_text=True),)
 
 
 def provenance(summary: ScaleSummary) -> Section:
@@ -430,10 +371,6 @@ def _clusters(summary: ScaleSummary) -> str:
     return f"{text}; {count_noun(units.n_without, 'queries', format_count)} without" if units.n_without else text
 
 
-TIDY = (
-    "system", "stratum_key", "stratum", "measure", "n", "mean", "ci_low", "ci_high", "difference",
-    "difference_ci_low", "difference_ci_high", "p", "p_adjusted", "verdict",
-)  # fmt: skip
 BUILDERS = (comparisons, caveats, means, strata, provenance)
 
 
@@ -490,29 +427,33 @@ def _lettered(summary: ScaleSummary) -> tuple[tuple[str, str], ...]:
 
 def _tidy(summary: ScaleSummary) -> Table:
     """A row a system, measure and stratum; the stratum of all queries is empty."""
-    return tidy_table(TIDY, [*_tidy_systems(summary), *_tidy_strata(summary)])
-
-
-def _tidy_systems(summary: ScaleSummary) -> Iterator[tuple[Cell, ...]]:
     pairs = {pair.name: pair for pair in summary.pairs}
+    rows: list[TidyRow] = []
     for system in summary.systems:
         pair = pairs.get(system.name)
         for measure, about in system.measures.items():
-            row = (system.name, "", "", measure.canonical, about.n, about.mean, about.ci_low, about.ci_high)
             found = pair.measures.get(measure) if pair is not None else None
-            if pair is None or found is None:
-                yield (*row, *[None] * 6)
-                continue
-            declared = found.tests[summary.options.test]
-            verdict = pair.verdict.code.value if measure == summary.primary else None
-            ends = (found.ci_low, found.ci_high, declared.p_two_sided, declared.p_adjusted)
-            yield (*row, found.delta, *ends, verdict)
+            verdict = pair.verdict.code.value if pair is not None and measure == summary.primary else None
+            rows.append((system.name, None, measure, about, found, verdict if found is not None else None))
+    rows += _stratum_rows(summary, summary.strata)
 
+    def declared(row: TidyRow) -> TestResult | None:
+        return row[4].tests[summary.options.test] if isinstance(row[4], MeasureComparison) else None
 
-def _tidy_strata(summary: ScaleSummary) -> Iterator[tuple[Cell, ...]]:
-    for stratum in summary.strata:
-        for place, (system, about) in enumerate(zip(summary.systems, stratum.means, strict=True)):
-            delta = stratum.differences[place - 1] if place and stratum.differences else None
-            difference = (None,) * 3 if delta is None else (delta.delta, delta.ci_low, delta.ci_high)
-            name = (system.name, stratum.key, stratum.value, stratum.measure.canonical)
-            yield (*name, about.n, about.mean, about.ci_low, about.ci_high, *difference, None, None, None)
+    columns: Columns[TidyRow] = (
+        Col("system", lambda row: row[0]),
+        Col("stratum_key", lambda row: row[1].key if row[1] else ""),
+        Col("stratum", lambda row: row[1].value if row[1] else ""),
+        Col("measure", lambda row: row[2].canonical),
+        Col("n", lambda row: row[3].n),
+        Col("mean", lambda row: row[3].mean),
+        Col("ci_low", lambda row: row[3].ci_low),
+        Col("ci_high", lambda row: row[3].ci_high),
+        Col("difference", lambda row: row[4].delta if row[4] else None),
+        Col("difference_ci_low", lambda row: row[4].ci_low if row[4] else None),
+        Col("difference_ci_high", lambda row: row[4].ci_high if row[4] else None),
+        Col("p", lambda row: test.p_two_sided if (test := declared(row)) else None),
+        Col("p_adjusted", lambda row: test.p_adjusted if (test := declared(row)) else None),
+        Col("verdict", lambda row: row[5]),
+    )
+    return TableSpec("", rows, columns).tidy()

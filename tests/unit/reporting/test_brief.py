@@ -23,7 +23,6 @@ from cranfield.reporting.document import (
     Table,
     Tone,
     VerdictBlock,
-    tidy_table,
 )
 from cranfield.reporting.renderers.text import COLUMNS, MAX_LINES, render_brief
 
@@ -187,7 +186,7 @@ def test_whatever_a_report_says_fits_on_the_screen_and_what_is_left_out_is_count
         title,
         tuple(subtitle),
         (Section("one", "One", (Paragraph("text"),)),),
-        lambda: tidy_table((), ()),
+        lambda: Table((), (), ""),
         dict,
         verdict=VerdictBlock("better", sentence, tone),
         brief=lambda: brief,
@@ -209,7 +208,7 @@ def short(
     """A report with a table of some rows."""
     table = Table((Column("name"), Column("value", "value")), [(f"c{n}", 0.5) for n in range(rows)], "rows")
     return Document(
-        *("Is B better?", ("about",), (Section("one", "One", (Paragraph("text"),)),), lambda: tidy_table((), ()), dict),
+        *("Is B better?", ("about",), (Section("one", "One", (Paragraph("text"),)),), lambda: Table((), (), ""), dict),
         verdict=VerdictBlock("no significant difference", sentence, "open"),
         brief=lambda: Brief(table, changes, doubts, findings),
     )

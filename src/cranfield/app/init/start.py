@@ -52,7 +52,7 @@ from cranfield.config.models import SUMMARY_FILES
 from cranfield.config.strict import PORT, placeholders
 from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.requirements import requires_something
-from cranfield.evaluation.testset.expected import queries_of
+from cranfield.evaluation.testset.expected import JudgedQuery, queries_of
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
 from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
@@ -66,7 +66,8 @@ from cranfield.model.note import NoteKind, not_carried
 from cranfield.model.query import negative_of
 from cranfield.ranking.collected import read_run_file
 from cranfield.ranking.matching.criteria import conditions_of, expected_fields
-from cranfield.reporting.document import Block, Bullets, Code, Column, Document, Paragraph, Section, Table
+from cranfield.reporting.document import Block, Bullets, Code, Document, Paragraph, Section
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
 from cranfield.systems.collect.collector import require_texts
 
 MAX_CHARS = 40
@@ -793,25 +794,33 @@ BOOK = "starter"
 
 def init_document(result: InitResult) -> Document:
     """What each argument is, what stays open, and what to do next."""
-    columns = (Column("found"), Column("what it is"), Column("used as"))
     rows = [
         *(
-            (printable(file.target.given), file.what, _use(file.role))
+            (printable(file.target.given), file.what, _USES.get(file.role, file.role))
             for file in result.files
             if file.role not in _AS_SYSTEM
         ),
         *((printable(system.given), system.what, f"system {name}") for name, system in result.systems.items()),
     ]
-    table = Table(columns, rows, "What was found", shown=None, wrap=True)
+    columns: Columns[tuple[str, str, str]] = (
+        Col("found", lambda row: row[0]),
+        Col("what it is", lambda row: row[1]),
+        Col("used as", lambda row: row[2]),
+    )
+    spec = TableSpec("What was found", rows, columns)
     notes = list(_notes(result))
-    blocks: list[Block] = [table, *_mapped_queries(result.testset), *([Bullets(tuple(notes))] if notes else [])]
+    blocks: list[Block] = [
+        spec.table(wrap=True),
+        *_mapped_queries(result.testset),
+        *([Bullets(tuple(notes))] if notes else []),
+    ]
     if not result.is_judged:
         blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
         subtitle=(),
         sections=(Section("found", "Found", tuple(blocks)),),
-        tidy=lambda: table,
+        tidy=spec.tidy,
         payload=lambda: {
             "config": str(result.config),
             "testset": None if result.starter is None else str(result.starter),
@@ -827,22 +836,26 @@ def _mapped_queries(chosen: ChosenTestSet) -> Iterator[Block]:
     """The first queries of a file whose fields are mapped, as they are read."""
     if chosen.source is None or chosen.testset is None or chosen.path is None:
         return
-    some = chosen.testset.query_ids[:FIRST_QUERIES]
-    rows = [
-        (
-            each.query.text or each.query.id,
-            "; ".join(f"{item.label} ({item.grade:g})" for item in each.expected)
-            or ("nothing should be found" if negative_of(each.query) else "nothing is judged"),
-            "; ".join(each.forbidden),
-            ", ".join(f"{name}={value}" for name, value in {**each.query.strata, **each.query.params}.items()),
-        )
-        for each in queries_of(chosen.testset, some).queries
-    ]
-    names = ("query", "expected (grade)", "forbidden", "strata and parameters")
-    kept = [place for place in range(len(names)) if any(row[place] for row in rows)]
-    columns = tuple(Column(names[place]) for place in kept)
+    rows = queries_of(chosen.testset, chosen.testset.query_ids[:FIRST_QUERIES]).queries
+    columns: Columns[JudgedQuery] = (
+        Col("query", lambda row: row.query.text or row.query.id),
+        Col(
+            "expected (grade)",
+            lambda row: (
+                "; ".join(f"{item.label} ({item.grade:g})" for item in row.expected)
+                or ("nothing should be found" if negative_of(row.query) else "nothing is judged")
+            ),
+        ),
+        Col("forbidden", lambda row: "; ".join(row.forbidden)),
+        Col(
+            "strata and parameters",
+            lambda row: ", ".join(
+                f"{name}={value}" for name, value in {**row.query.strata, **row.query.params}.items()
+            ),
+        ),
+    )
     caption = f"{shown(chosen.path)}: the first queries as `testset` in the config reads them"
-    yield Table(columns, [tuple(row[place] for place in kept) for row in rows], caption, shown=None, wrap=True)
+    yield TableSpec(caption, rows, columns).filled().table(wrap=True)
 
 
 _JUDGE = (
@@ -856,10 +869,6 @@ _USES = {
     "questions": "queries",
     "documents": "not used: a system has its own documents",
 }
-
-
-def _use(role: str) -> str:
-    return _USES.get(role, role)
 
 
 def _notes(result: InitResult) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cranfield.agents.answers.facts import DecidedBy
 from cranfield.agents.answers.rows import AnswerRow, FactRow, VoteRow
@@ -13,7 +13,7 @@ from cranfield.base.words import count_noun, join_first
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Cell, Document, Paragraph, Section, Table, Tone, TonedCell
 from cranfield.reporting.sections.subject import about_testset
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 BY: Mapping[DecidedBy, str] = {
     DecidedBy.EMPTY: "the answer is empty",
@@ -32,7 +32,7 @@ Placed = tuple[str, str, FactRow]
 """Where a statement was judged, the score of the answer there, and the statement."""
 
 
-def fact_blocks(columns: tuple[Col[Placed], ...], rows: Sequence[Placed], caption: str) -> list[Block]:
+def fact_blocks(columns: Columns[Placed], rows: Sequence[Placed], caption: str) -> list[Block]:
     """A table with a row a statement, and the quotes and reasons of the votes below it.
 
     Args:
@@ -40,7 +40,7 @@ def fact_blocks(columns: tuple[Col[Placed], ...], rows: Sequence[Placed], captio
         rows: of the table.
         caption: of the table.
     """
-    of_facts: tuple[Col[Placed], ...] = (
+    of_facts: Columns[Placed] = (
         Col("verdict", lambda row: TonedCell(row[2].verdict or "open", _TONES[row[2].right])),
         Col("statement", lambda row: f"{row[2].id}: {row[2].statement}"),
         Col("decided by", lambda row: votes_text(row[2].votes) or BY[row[2].by]),
@@ -139,9 +139,7 @@ def answers_document(report: AnswersReport) -> Document:
         sections.append(Section("narratives", "Narratives", (narratives.table(), *reasons)))
     if notes := _notes(report):
         sections.append(Section("notes", "Notes", (Bullets(notes),)))
-    fields = TableSpec(
-        "", rows, tuple(Col(name, _cell_of(name)) for name in AnswerRow.model_fields if name not in _NESTED)
-    )
+    fields = TableSpec("", rows, (Cols([name for name in AnswerRow.model_fields if name not in _NESTED], _cell),))
     return Document(
         title="Answers",
         subtitle=about_testset(report.testset),
@@ -232,11 +230,8 @@ def _share_of_all(correct: list[bool | None]) -> list[str]:
     return [f"Facts correct, over all {count_noun(n, 'queries')} with facts: {bounds}. {why}"]
 
 
-def _cell_of(name: str) -> Callable[[AnswerRow], Cell]:
-    def cell(row: AnswerRow) -> Cell:
-        value = getattr(row, name)
-        if isinstance(value, bool):
-            return str(value).lower()
-        return value if value is None or isinstance(value, str | int | float) else str(value)
-
-    return cell
+def _cell(row: AnswerRow, name: str) -> Cell:
+    value = getattr(row, name)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if value is None or isinstance(value, str | int | float) else str(value)

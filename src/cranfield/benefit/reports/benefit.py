@@ -57,7 +57,7 @@ from cranfield.reporting.document import (
     VerdictFact,
     without_tones,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 TONES: dict[StratumVerdict, Tone] = {
     StratumVerdict.PAYS_OFF: "good",
@@ -179,12 +179,13 @@ def _legend(rows: Sequence[StratumResult]) -> str:
 def _table(rows: Sequence[StratumResult], result: BenefitResult) -> Table:
     by_name = rows[0].kind is StratumKind.CELL
     level = format_level(float(result.rule["alpha"]))
-
-    def of_name(name: str) -> Col[StratumResult]:
-        return Col(name.replace("_", " "), lambda row: row.stratum[name])
-
-    columns: tuple[Col[StratumResult], ...] = (
-        *(map(of_name, rows[0].stratum) if by_name else [Col("stratum", stratum_name)]),
+    columns: Columns[StratumResult] = (
+        Cols(
+            rows[0].stratum if by_name else (),
+            lambda row, name: row.stratum[name],
+            title=lambda name: name.replace("_", " "),
+        ),
+        Col("stratum", stratum_name, when=not by_name),
         Col("verdict", _verdict_cell),
         Col("success, cost", lambda row: row.claims),
         Col("n", n_text, "count"),
@@ -208,7 +209,7 @@ def _brief_table(result: BenefitResult) -> Table:
         lift, ends = row.success_lift, _ends(row.success_lift, format_points)
         return f"{format_points(lift.value)} ({ends})" if lift.low is not None else format_points(lift.value)
 
-    columns: tuple[Col[StratumResult], ...] = (
+    columns: Columns[StratumResult] = (
         Col("stratum", stratum_name),
         Col("verdict", _verdict_cell),
         Col("n", n_text, "count"),
@@ -260,7 +261,7 @@ def _forest(
         marks.append(Whisker(f"{stratum_name(row)} ({format_count(each.n)})", each.value, each.low, each.high, tone))
     axis = title.partition(",")[0]  # of the whole title an axis shows a part
     page, phone = (whiskers(marks, axis, screen) for screen in SCREENS)
-    columns: tuple[Col[tuple[StratumResult, Estimate]], ...] = (
+    columns: Columns[tuple[StratumResult, Estimate]] = (
         Col("stratum", lambda pair: stratum_name(pair[0])),
         Col("estimate", lambda pair: text(pair[1].value)),
         Col("interval", lambda pair: range_text(pair[1], text)),
@@ -307,18 +308,11 @@ def _losses(result: BenefitResult, transcripts: str) -> Section:
     if not result.losses:
         return Section("losses", title, (Paragraph("There is none."),))
 
-    def of_arm(role: ArmRole) -> tuple[Col[Loss], Col[Loss]]:
-        return (
-            Col(f"success, {role}", lambda loss: format_percent(loss.success.get(role))),
-            Col(f"tokens, {role}", lambda loss: tokens_text(loss.tokens.get(role))),
-        )
-
-    success, tokens = zip(*map(of_arm, ArmRole), strict=True)
-    columns: tuple[Col[Loss], ...] = (
+    columns: Columns[Loss] = (
         Col("task", lambda loss: loss.task_id),
         Col("stratum", lambda loss: ", ".join(loss.stratum.values())),
-        *success,
-        *tokens,
+        Cols(ArmRole, lambda loss, role: format_percent(loss.success.get(role)), title="success, {}".format),
+        Cols(ArmRole, lambda loss, role: tokens_text(loss.tokens.get(role)), title="tokens, {}".format),
         Col("transcripts", lambda loss: _transcripts_of(loss, transcripts)),
     )
     return Section("losses", title, (TableSpec("The worst first", result.losses, columns).table(wrap=True),))

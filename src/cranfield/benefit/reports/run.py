@@ -9,7 +9,7 @@ from cranfield.base.numbers import UNKNOWN
 from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section, Table
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 if TYPE_CHECKING:
     from cranfield.benefit.plan_check import PlanResult, StratumPower
@@ -57,7 +57,7 @@ def _tools(plan: PlanResult) -> Table:
     def served(each: PreflightRecord) -> str:
         return ", ".join(f"{name} {value}" for name, value in each.found.items())
 
-    columns: tuple[Col[PreflightRecord], ...] = (
+    columns: Columns[PreflightRecord] = (
         Col("tool", lambda each: each.tool),
         Col("arm", lambda each: each.arm.value),
         Col("server", lambda each: each.server or UNKNOWN),
@@ -139,8 +139,7 @@ def experiment_status_document(status: ExperimentStatus) -> Document:
 
 
 def _counts(caption: str, kind: str, by_arm: Mapping[Any, Mapping[Any, int]]) -> Table:
-    def of_arm(role: Any) -> Col[str]:
-        return Col(str(role), lambda name: by_arm[role].get(name, 0), "count")
-
     names = sorted({str(name) for counts in by_arm.values() for name in counts})
-    return TableSpec(caption, names, (Col(kind, str, "code"), *map(of_arm, by_arm))).table()
+    return TableSpec(
+        caption, names, (Col(kind, str, "code"), Cols(by_arm, lambda name, role: by_arm[role].get(name, 0), "count"))
+    ).table()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cranfield.base.numbers import (
@@ -46,7 +47,7 @@ from cranfield.reporting.document import (
     Swatch,
     Table,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 COLOURS: tuple[Swatch, ...] = ("good", "same")
 """Colours of the treatment and of the control."""
@@ -138,14 +139,11 @@ def _cost(result: BenefitResult, whole: StratumResult) -> Section:
     }
     rows = list(by_arm.items())
 
-    def of_arm(role: ArmRole) -> Col[tuple[str, Callable[[ArmMeans], str]]]:
-        return Col(_arm_title(result, role), lambda row: row[1](whole.arms[role]))
-
     caption = f"Tokens of the tool are included in the tokens above. {UNKNOWN}: unknown, not 0"
     key_figure = f"{ratio_text(whole.token_ratio.value)} times the tokens of the control"
-    columns: tuple[Col[tuple[str, Callable[[ArmMeans], str]]], ...] = (
+    columns: Columns[tuple[str, Callable[[ArmMeans], str]]] = (
         Col("mean of a task", lambda row: row[0]),
-        *map(of_arm, ArmRole),
+        Cols(ArmRole, lambda row, role: row[1](whole.arms[role]), title=partial(_arm_title, result)),
     )
     blocks = (TableSpec(caption, rows, columns).table(), _differences(whole))
     return Section("cost", "What the arms cost", blocks, key_figure)
@@ -174,7 +172,7 @@ def _differences(whole: StratumResult) -> Table:
         ("more turns", whole.turns, format_effect),
         ("latency ratio, treatment over control", whole.latency_ratio, ratio_text),
     )
-    columns: tuple[Col[tuple[str, Estimate, Callable[[Number], str]]], ...] = (
+    columns: Columns[tuple[str, Estimate, Callable[[Number], str]]] = (
         Col("over all tasks", lambda row: row[0]),
         Col("estimate", lambda row: row[2](row[1].value)),
         Col("interval (t)", lambda row: range_text(row[1], row[2])),
@@ -197,7 +195,7 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
             return "no tool under test" if name == "offered" else UNKNOWN
         return format_percent(getattr(arm, name))
 
-    columns: tuple[Col[ArmRole], ...] = (
+    columns: Columns[ArmRole] = (
         Col("arm", lambda role: _arm_title(result, role)),
         Col("scored cells", lambda role: _n_scored(whole.arms[role]), "count"),
         Col("tool offered", lambda role: share(role, "offered")),
@@ -217,22 +215,24 @@ def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
     return Section("delivery", "Whether the tool was delivered", (*blocks, KeyValues(tuple(items))), key_figure)
 
 
+DELIVERED = {
+    "empty": "empty",
+    "error": "read as an error",
+    "cut": "cut",
+    "same": "same for different tasks",
+    "other_source": "of another index",
+    "with_lines": "with lines of the repository",
+    "foreign": "without lines or file names of the repository",
+}
+"""Counts of results of the tools, and their headings."""
+
+
 def _contents(result: BenefitResult) -> Iterable[Table]:
     """What the results of the tools hold, by arm; and the cells that called a tool and received nothing."""
-
-    def share(title: str, name: str) -> Col[tuple[ArmRole, DeliveredResults]]:
-        return Col(title, lambda row: _share_text(getattr(row[1], name), row[1].n))
-
-    columns: tuple[Col[tuple[ArmRole, DeliveredResults]], ...] = (
+    columns: Columns[tuple[ArmRole, DeliveredResults]] = (
         Col("arm", lambda row: _arm_title(result, row[0])),
         Col("results", lambda row: row[1].n, "count"),
-        share("empty", "empty"),
-        share("read as an error", "error"),
-        share("cut", "cut"),
-        share("same for different tasks", "same"),
-        share("of another index", "other_source"),
-        share("with lines of the repository", "with_lines"),
-        share("without lines or file names of the repository", "foreign"),
+        Cols(DELIVERED, lambda row, name: _share_text(getattr(row[1], name), row[1].n), title=DELIVERED.__getitem__),
         Col("cells whose results are not known", lambda row: row[1].cells_unknown, "count"),
     )
     caption = "Content of the tool results that are not errors of its server"
@@ -243,7 +243,7 @@ def _contents(result: BenefitResult) -> Iterable[Table]:
         for task_id, role, cell in result.cells
         if cell.delivery is not None and cell.delivery.called and not cell.delivery.answered
     ]
-    of_a_cell: tuple[Col[tuple[str, ArmRole, int, Delivery]], ...] = (
+    of_a_cell: Columns[tuple[str, ArmRole, int, Delivery]] = (
         Col("task", lambda row: row[0]),
         Col("arm", lambda row: row[1].value),
         Col("seed", lambda row: row[2], "count"),
@@ -270,14 +270,13 @@ def _code(result: BenefitResult) -> Iterable[Section]:
     if not names:
         return
 
-    def of_arm(role: ArmRole) -> Col[str]:
-        own = [cell.checks for _, of, cell in runs if of is role]
-        return Col(_arm_title(result, role), lambda name: _passed_text([each[name] for each in own if name in each]))
+    def passed_text(check: str, role: ArmRole) -> str:
+        return _passed_text([cell.checks[check] for _, of, cell in runs if of is role and check in cell.checks])
 
-    of_checks: tuple[Col[str], ...] = (Col("check", str), *map(of_arm, ArmRole))
+    of_checks: Columns[str] = (Col("check", str), Cols(ArmRole, passed_text, title=partial(_arm_title, result)))
     passed = TableSpec("Runs whose code passes", list(names), of_checks)
     found = [(task_id, role, cell.seed, row) for task_id, role, cell in runs for row in cell.findings]
-    columns: tuple[Col[tuple[str, ArmRole, int, Mapping[str, Any]]], ...] = (
+    columns: Columns[tuple[str, ArmRole, int, Mapping[str, Any]]] = (
         Col("task", lambda row: row[0]),
         Col("arm", lambda row: row[1].value),
         Col("seed", lambda row: row[2], "count"),
@@ -319,7 +318,7 @@ def _reading(result: BenefitResult) -> Section:
             (Paragraph("Not measurable: no task has gold lines, or no agent reported what it read."),),
             "not measured",
         )
-    columns: tuple[Col[tuple[ArmRole, Reading]], ...] = (
+    columns: Columns[tuple[ArmRole, Reading]] = (
         Col("arm", lambda row: _arm_title(result, row[0])),
         Col("tasks with gold lines", lambda row: row[1].n_tasks, "count"),
         Col("gold lines read (explored)", lambda row: format_percent(row[1].gold_recall)),
@@ -338,11 +337,10 @@ def _reading(result: BenefitResult) -> Section:
 
 
 def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Chart:
-    def of_arm(name: str) -> Col[int]:
-        recalls = arms[name]
-        return Col(name, lambda turn: format_percent(recalls[turn]) if turn < len(recalls) else UNKNOWN)
-
-    columns: tuple[Col[int], ...] = (Col("turn", lambda turn: turn + 1, "count"), *map(of_arm, arms))
+    columns: Columns[int] = (
+        Col("turn", lambda turn: turn + 1, "count"),
+        Cols(arms, lambda turn, arm: format_percent(arms[arm][turn]) if turn < len(arms[arm]) else UNKNOWN),
+    )
     last = ", ".join(f"{name} {format_percent(recalls[-1])}" for name, recalls in arms.items())
     title = "Gold lines read, by turn"
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
@@ -357,7 +355,7 @@ def _variance_text(variance: float | None) -> str:
 
 
 def _variance(result: BenefitResult) -> Section:
-    columns: tuple[Col[VarianceAdvice], ...] = (
+    columns: Columns[VarianceAdvice] = (
         Col("quantity", lambda each: each.quantity),
         Col("between tasks", lambda each: _variance_text(each.between_tasks), "statistic"),
         Col("between seeds of a task", lambda each: _variance_text(each.within_tasks), "statistic"),
@@ -373,7 +371,7 @@ def _variance(result: BenefitResult) -> Section:
 def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
     blocks: list[Block] = []
     if whole is not None:
-        columns: tuple[Col[tuple[ArmRole, ArmMeans]], ...] = (
+        columns: Columns[tuple[ArmRole, ArmMeans]] = (
             Col("arm", lambda row: _arm_title(result, row[0])),
             Col("planned cells", lambda row: row[1].n_cells, "count"),
             Col("scored", lambda row: _n_scored(row[1]), "count"),
@@ -384,7 +382,7 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
         blocks.append(TableSpec("Cells", list(whole.arms.items()), columns).table())
     named = sorted(result.errors.items(), key=lambda item: -item[1])
     if named:
-        of_errors: tuple[Col[tuple[str, int]], ...] = (
+        of_errors: Columns[tuple[str, int]] = (
             Col("error", lambda row: row[0]),
             Col("runs of cells", lambda row: row[1], "count"),
         )
@@ -409,7 +407,7 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
         decides = deciding_facts(cell.why, cell.facts)
         deciding += [(place, score, fact) for fact in decides]
         others += [(place, score, fact) for fact in cell.facts if fact.votes and fact not in decides]
-    columns: tuple[Col[Placed], ...] = (
+    columns: Columns[Placed] = (
         Col("cell", lambda row: row[0], "code"),
         Col("score", lambda row: row[1], "code"),
     )

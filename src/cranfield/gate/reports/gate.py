@@ -42,10 +42,9 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
     VerdictFact,
-    cell_value,
 )
 from cranfield.reporting.sections.subject import EARLIER, _time_text, testset_label, tone_of
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
 SHOWN_QUERIES = 10
 """Failing queries, and better ones, whose first results are listed."""
@@ -216,15 +215,15 @@ def outcomes_of_rules(rules: NamedRules, caption: str) -> TableSpec[tuple[str, R
 
 def _measures(changes: Sequence[MeasureChange], caption: str, interval: str = "") -> Table:
     """A row for each measure; with the interval of the difference where it has a heading."""
-    columns: list[Col[MeasureChange]] = [
+    columns: Columns[MeasureChange] = (
         Col("measure", lambda change: change.measure),
         Col("baseline", lambda change: change.baseline, "value"),
         Col("current", lambda change: change.current, "value"),
         Col("difference", lambda change: _toned(change.delta, change.measure), "delta"),
-    ]
-    columns += [Col(interval, lambda change: (change.ci_low, change.ci_high), "delta interval")] if interval else []
-    columns.append(Col("n", lambda change: change.n, "count"))
-    return _drop_empty_columns(TableSpec(caption, changes, tuple(columns)).table())
+        Col(interval, lambda change: (change.ci_low, change.ci_high), "delta interval", when=interval != ""),
+        Col("n", lambda change: change.n, "count"),
+    )
+    return TableSpec(caption, changes, columns).filled().table()
 
 
 def _toned(delta: float | None, measure: str) -> TonedCell:
@@ -232,58 +231,44 @@ def _toned(delta: float | None, measure: str) -> TonedCell:
 
 
 def _strata(measure: str, strata: Sequence[StratumChange]) -> Table:
-    columns: tuple[Col[StratumChange], ...] = (
+    columns: Columns[StratumChange] = (
         Col("stratum", lambda stratum: f"{stratum.key}: {stratum.value}"),
         Col("baseline", lambda stratum: stratum.baseline, "value"),
         Col("current", lambda stratum: stratum.current, "value"),
         Col("difference", lambda stratum: _toned(stratum.delta, measure), "delta"),
         Col("n", lambda stratum: stratum.n, "count"),
     )
-    return _drop_empty_columns(TableSpec(f"{measure} in each stratum", strata, columns).table())
+    return TableSpec(f"{measure} in each stratum", strata, columns).filled().table()
 
 
 def _queries(changes: Sequence[QueryChange], primary: str, caption: str) -> Table:
     has_baseline = any(change.baseline is not None for change in changes)
     several = {change.measure or primary for change in changes} != {primary}
     lead = "" if several else f"{primary} "
-    columns: list[Col[QueryChange]] = [
+    columns: Columns[QueryChange] = (
         Col("query", lambda change: change.query_id, "query id"),
         Col("text", lambda change: change.label if change.text else ""),
-        Col("measure", lambda change: change.measure),
+        Col("measure", lambda change: change.measure, when=several),
         Col(f"{lead}baseline", lambda change: change.baseline, "value"),
         Col("current" if has_baseline else f"{lead}current", lambda change: change.current, "value"),
         Col("outcome", lambda change: change.outcome),
         Col("why", lambda change: change.why),
-    ]
-    left_out = {"measure": not several, "why": not any(change.why for change in changes)}
-    columns = [column for column in columns if not left_out.get(column.title)]
-    return _drop_empty_columns(TableSpec(caption, changes, tuple(columns)).table(shown=20, wrap=True))
+    )
+    return TableSpec(caption, changes, columns).filled().table(shown=20, wrap=True)
 
 
 def _lists(listed: Sequence[tuple[QueryChange, ListedResult]]) -> Table:
     """A row for each result, the query and its text in the first of its rows."""
-    columns: list[Col[tuple[QueryChange, ListedResult]]] = [
+    columns: Columns[tuple[QueryChange, ListedResult]] = (
         Col("query", lambda row: row[0].query_id if row[1] is row[0].results[0] else "", "query id"),
         Col("text", lambda row: row[0].label if row[0].text and row[1] is row[0].results[0] else ""),
         Col("rank", lambda row: row[1].rank, "count"),
         Col("grade", lambda row: row[1].grade),
         Col("id", lambda row: row[1].id),
-    ]
-    if any(hit.title for _, hit in listed):
-        columns.append(Col("title", lambda row: row[1].title or ""))
+        Col("title", lambda row: row[1].title or ""),
+    )
     caption = "The results of this run, as they are scored; a baseline keeps values and no lists"
-    return TableSpec(caption, listed, tuple(columns)).table(shown=None, wrap=True)
-
-
-def _drop_empty_columns(table: Table) -> Table:
-    """Without the numeric columns that are empty in every row: those of the baseline, where there is none."""
-    kept = [
-        place
-        for place, column in enumerate(table.columns)
-        if not column.is_numeric or any(cell_value(row[place]) is not None for row in table.rows)
-    ]
-    columns = tuple(table.columns[place] for place in kept)
-    return replace(table, columns=columns, rows=[tuple(row[place] for place in kept) for row in table.rows])
+    return TableSpec(caption, listed, columns).filled().table(wrap=True)
 
 
 def _provenance(result: GateResult) -> KeyValues:
@@ -404,7 +389,7 @@ def is_of_run_files(results: Sequence[GateResult]) -> bool:
 
 def earlier_table(result: GateResult) -> Table:
     """A row for each thing that was read."""
-    columns: tuple[Col[EarlierSource], ...] = (
+    columns: Columns[EarlierSource] = (
         Col("path", lambda source: source.path),
         Col("kind", lambda source: source.kind),
         Col("digest", lambda source: source.digest[:19]),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Document, KeyValues, Section, Table
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 if TYPE_CHECKING:
     from cranfield.golden.existing import SetGate
@@ -65,7 +66,7 @@ def _differences(status: RunStatus) -> Sequence[Section]:
     """Records in which the adversary names other entities or files than the oracle; no section where there are none."""
     agreements = [each.agreement for each in status.records if each.agreement is not None]
     rows = [each for each in agreements if min(each.jaccard_entities, each.jaccard_files) < 1]
-    columns: tuple[Col[AgreementRecord], ...] = (
+    columns: Columns[AgreementRecord] = (
         Col("record", lambda each: each.query_id, "code"),
         Col("entities", lambda each: each.jaccard_entities, "statistic"),
         Col("files", lambda each: each.jaccard_files, "statistic"),
@@ -97,12 +98,9 @@ def gate_document(found: SetGate) -> Document:
     """What the mechanical gate finds of the records of a set."""
     from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck
 
-    def ended(status: CheckStatus) -> Col[GateCheck]:
-        return Col(status.value, lambda check: found.checks[check][status], "count")
-
-    columns: tuple[Col[GateCheck], ...] = (
+    columns: Columns[GateCheck] = (
         Col("check", lambda check: check.value, "code"),
-        *map(ended, CheckStatus),
+        Cols(CheckStatus, lambda check, status: found.checks[check][status], "count", attrgetter("value")),
         Col("demands", lambda check: CHECKS[check].what),
     )
     checks = TableSpec("Records by check", list(found.checks), columns)

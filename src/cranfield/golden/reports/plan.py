@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.words import and_list, count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Document, Paragraph, Section, Table
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
 if TYPE_CHECKING:
     from cranfield.golden.plan_cost import CostEstimate, Interval, OverBudget, RoleEstimate
@@ -66,7 +66,7 @@ def _amount(value: float, limit: str) -> str:
 
 def _cost(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
     money, kind = f"money ({estimate.currency})", "measured" if estimate.is_measured else "typical"
-    columns: tuple[Col[RoleEstimate], ...] = (
+    columns: Columns[RoleEstimate] = (
         Col("role", lambda role: role.role),
         Col("model", lambda role: role.model),
         Col("records", lambda role: role.records, "count"),
@@ -89,7 +89,7 @@ def _intervals(estimate: CostEstimate) -> tuple[Table | Paragraph, ...]:
     """What the dry run measured, and how sure that is."""
     if not estimate.is_measured:
         return ()
-    columns: tuple[Col[RoleEstimate], ...] = (
+    columns: Columns[RoleEstimate] = (
         Col("role", lambda role: role.role),
         Col("measured on", lambda role: role.measured, "count"),
         Col("tokens, 95 % interval", lambda role: _interval(role.token_interval, "tokens")),

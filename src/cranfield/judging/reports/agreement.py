@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
-from cranfield.base.numbers import Interval, format_level, format_p, format_percent, format_plain, format_value
+from cranfield.base.numbers import format_level, format_p, format_percent, format_plain, format_value
 from cranfield.base.words import count_noun
 from cranfield.judging.raters.raters import RaterReport
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import about_testset
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, interval
 from cranfield.stats.agreement import Agreement, Coefficient, Misfit
 from cranfield.stats.coefficients import COEFFICIENTS
 from cranfield.stats.confusion import ConfusionMatrix
@@ -40,14 +39,13 @@ def confusion_section(matrices: Sequence[ConfusionMatrix]) -> Section:
 
 
 def _matrix(matrix: ConfusionMatrix) -> Table:
-    rows: list[tuple[str | int, ...]] = [
-        (format_plain(grade), *counts) for grade, counts in zip(matrix.grades, matrix.counts, strict=True)
-    ]
-    titles = map(format_plain, matrix.grades)
-    columns: list[Col[tuple[str | int, ...]]] = [Col(matrix.first, itemgetter(0))]
-    columns += [Col(title, itemgetter(place), "count") for place, title in enumerate(titles, start=1)]
+    titles = [*map(format_plain, matrix.grades)]
+    columns: Columns[int] = (
+        Col(matrix.first, titles.__getitem__),
+        Cols(range(len(titles)), lambda row, column: matrix.counts[row][column], "count", titles.__getitem__),
+    )
     caption = f"{matrix.first} (rows) and {matrix.second} (columns), {count_noun(matrix.n, 'pairs')}"
-    return TableSpec(caption, rows, tuple(columns)).table()
+    return TableSpec(caption, range(len(titles)), columns).table()
 
 
 def misfit_section(found: Misfit, sentence: str) -> Section:
@@ -88,7 +86,7 @@ def thresholds_section(thresholds: Mapping[float, Agreement], level: float) -> S
             Col("relevant from", lambda row: format_plain(row[0])),
             Col("measure", lambda row: COEFFICIENTS[row[1].name].title),
             Col("value", lambda row: row[1].value, "value"),
-            Col(f"{format_level(level)} CI", lambda row: (row[1].ci_low, row[1].ci_high), "interval"),
+            Col(f"{format_level(level)} CI", lambda row: interval(row[1]), "interval"),
             Col("pairs", lambda row: row[1].n, "count"),
         ),
     )
@@ -117,7 +115,7 @@ def agreement_document(report: RaterReport) -> Document:
         title="Agreement of raters",
         subtitle=about_testset(report.testset),
         sections=tuple(sections),
-        tidy=lambda: _spec([*_lines(report)]).tidy(),
+        tidy=_spec([*_lines(report)]).tidy,
         payload=lambda: to_jsonable(report),
     )
 
@@ -157,7 +155,7 @@ def coefficients_section(found: Agreement) -> Section:
         (
             Col("measure", lambda row: COEFFICIENTS[row.name].title),
             Col("value", lambda row: row.value, "value"),
-            Col(_level(found), _interval, "interval"),
+            Col(_level(found), lambda row: (row.ci_low, row.ci_high), "interval"),
             Col("pairs", lambda row: row.n, "count"),
         ),
     )
@@ -183,9 +181,9 @@ def _pairs(found: Agreement) -> Section:
             Col("raters", lambda row: f"{row.first}, {row.second}"),
             Col("pairs", lambda row: row.n, "count"),
             Col("Cohen's kappa", lambda row: row.coefficients[1].value, "value"),
-            Col(_level(found), lambda row: _interval(row.coefficients[1]), "interval"),
+            Col(_level(found), lambda row: interval(row.coefficients[1]), "interval"),
             Col("quadratic weights", lambda row: row.coefficients[3].value, "value"),
-            Col(_level(found), lambda row: _interval(row.coefficients[3]), "interval"),
+            Col(_level(found), lambda row: interval(row.coefficients[3]), "interval"),
         ),
     )
     return Section("two-by-two", "Pairs of raters", (table.table(),))
@@ -202,9 +200,9 @@ def _by(report: RaterReport) -> Section:
             Col("pairs", lambda row: row[1][raw].n, "count"),
             Col("raw agreement", lambda row: row[1][raw].value, "value"),
             Col("alpha, nominal", lambda row: row[1][nominal].value, "value"),
-            Col(level, lambda row: _interval(row[1][nominal]), "interval"),
+            Col(level, lambda row: interval(row[1][nominal]), "interval"),
             Col("alpha, ordinal", lambda row: row[1][ordinal].value, "value"),
-            Col(level, lambda row: _interval(row[1][ordinal]), "interval"),
+            Col(level, lambda row: interval(row[1][ordinal]), "interval"),
         ),
     )
     return Section("strata", f"By {report.by_key}", (table.table(),))
@@ -237,10 +235,6 @@ def _consensus(report: RaterReport) -> Section:
     return Section("consensus", f"Consensus: {outcome.rule}", (sentence, table.table()))
 
 
-def _interval(coefficient: Coefficient) -> Interval:
-    return coefficient.ci_low, coefficient.ci_high
-
-
 def _level(found: Agreement) -> str:
     return f"{format_level(found.alpha)} CI"
 
@@ -261,7 +255,7 @@ def agreement_spec(found: Agreement) -> TableSpec[_Line]:
 
 
 def _spec(lines: list[_Line]) -> TableSpec[_Line]:
-    columns: tuple[Col[_Line], ...] = (
+    columns: Columns[_Line] = (
         Col("stratum", lambda row: row.stratum),
         Col("value", lambda row: row.value),
         Col("first rater", lambda row: row.first),

@@ -11,7 +11,7 @@ from cranfield.judging.quality import MIN_PAIRS
 from cranfield.judging.reports.agreement import confusion_section
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, interval
 from cranfield.stats.agreement import Coefficient
 from cranfield.stats.coefficients import COEFFICIENTS
 
@@ -130,7 +130,7 @@ def _means(rater: str, report: ModelReport) -> Table:
         (
             Col("mean", lambda row: row.quantity),
             Col("corrected", lambda row: row.mean.estimate, "value"),
-            Col("95 % CI", lambda row: (row.mean.ci_low, row.mean.ci_high), "interval"),
+            Col("95 % CI", lambda row: interval(row.mean), "interval"),
             Col("people", lambda row: row.mean.label_mean, "value"),
             Col("model", lambda row: row.mean.prediction_mean, "value"),
             Col("lambda", lambda row: row.mean.power, "value"),
@@ -163,7 +163,7 @@ def _tidy(report: ModelReport) -> Table:
     for row in report.corrected:
         mean, note = row.mean, row.mean.note if row.is_valid else "not a random sample"
         rows.append((row.rater, Coefficient(row.quantity, mean.estimate, mean.ci_low, mean.ci_high, mean.n, note)))
-    columns: tuple[Col[tuple[str, Coefficient]], ...] = (
+    columns: Columns[tuple[str, Coefficient]] = (
         Col("rater", lambda row: row[0]),
         Col("measure", lambda row: row[1].name),
         Col("value", lambda row: row[1].value),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from operator import attrgetter, itemgetter
 
 from cranfield.base.numbers import (
     format_average,
@@ -25,7 +24,7 @@ from cranfield.judging.preference import PreferenceResult
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Bullets, Document, KeyValues, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, interval
 
 METHODS = {
     "depth": "fixed depth",
@@ -122,11 +121,12 @@ def _systems(summary: PoolSummary) -> Section:
 
 def _overlap(summary: PoolSummary) -> Section:
     names = [each.name for each in summary.systems]
-    rows: list[tuple[str | int, ...]] = [(name, *shared) for name, shared in zip(names, summary.shared, strict=True)]
-    columns: list[Col[tuple[str | int, ...]]] = [Col("run", itemgetter(0))]
-    columns += [Col(name, itemgetter(place), "count") for place, name in enumerate(names, start=1)]
+    columns: Columns[int] = (
+        Col("run", names.__getitem__),
+        Cols(range(len(names)), lambda row, column: summary.shared[row][column], "count", names.__getitem__),
+    )
     caption = f"Documents that both runs return down to rank {summary.pool.depth}"
-    return Section("overlap", "Overlap", (TableSpec(caption, rows, tuple(columns)).table(),))
+    return Section("overlap", "Overlap", (TableSpec(caption, range(len(names)), columns).table(),))
 
 
 def check_document(found: PoolChecks) -> Document:
@@ -193,13 +193,13 @@ def estimate_document(found: PoolEstimate) -> Document:
             Col("measure", lambda row: f"P@{row.k}", only="report"),
             Col("k", lambda row: row.k, only="tidy"),
             Col("estimate", lambda row: row.estimate.mean, "value"),
-            Col(f"{level} CI", lambda row: (row.estimate.ci_low, row.estimate.ci_high), "interval", only="report"),
+            Col(f"{level} CI", lambda row: interval(row.estimate), "interval", only="report"),
             Col("ci_low", lambda row: row.estimate.ci_low, only="tidy"),
             Col("ci_high", lambda row: row.estimate.ci_high, only="tidy"),
             Col("judged only", lambda row: row.judged_only, "value", "judged_only"),
         ),
     )
-    each = f"{format_average(relevant.mean)}, {level} CI {format_interval((relevant.ci_low, relevant.ci_high))}"
+    each = f"{format_average(relevant.mean)}, {level} CI {format_interval(interval(relevant))}"
     facts = KeyValues((("queries", str(relevant.n)), ("relevant documents per query", each)))
     n_missing, n_outside = (count_noun(n, "documents") for n in (found.n_missing, found.n_outside))
     notes = (
@@ -283,5 +283,5 @@ def preference_document(result: PreferenceResult) -> Document:
         subtitle=(f"{result.book}: {result.a} or {result.b}",),
         sections=(Section("result", "Result", (KeyValues(preference_rows(result)), Paragraph(WHAT_IT_IS, "note"))),),
         payload=lambda: to_jsonable(result),
-        tidy=TableSpec("", (result,), tuple(Col(name, attrgetter(name)) for name in names)).tidy,
+        tidy=TableSpec("", (result,), (Cols(names, getattr),)).tidy,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
@@ -25,9 +25,9 @@ from cranfield.evaluation.many import ManyComparison
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, QueryRecord, SystemResult
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.unseen import Caveat, CaveatKind, nearest
-from cranfield.evaluation.values import ClassRow, Comparison, Evaluation
+from cranfield.evaluation.values import ClassRow, ClassVerdict, Comparison, Evaluation, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.measures import CATALOGUE
+from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model.results import to_jsonable
 from cranfield.plugins import plugins
@@ -38,9 +38,7 @@ from cranfield.reporting.document import (
     VOID_STAMP,
     Brief,
     Bullets,
-    Cell,
     Chart,
-    Column,
     Details,
     Document,
     QueryViewContent,
@@ -48,7 +46,6 @@ from cranfield.reporting.document import (
     Table,
     Tone,
     TonedCell,
-    tidy_table,
     without_tones,
 )
 from cranfield.reporting.query_data import QueryData
@@ -62,6 +59,7 @@ from cranfield.reporting.sections.collection import (
     warnings,
 )
 from cranfield.reporting.sections.many import (
+    BoardLine,
     against_baseline,
     board_lines,
     leaderboard,
@@ -73,17 +71,18 @@ from cranfield.reporting.sections.measures import (
     breakdown,
     class_means,
     classes,
+    differences,
     find_contrasts,
     has_classes,
     interval_figure,
+    means_of,
     measures,
     strata_contrasts,
+    summaries,
 )
 from cranfield.reporting.sections.subject import (
     Preflight,
     Subject,
-    interval_tone,
-    mean_cells,
     news_of,
     provenance,
     query_text,
@@ -97,7 +96,7 @@ from cranfield.reporting.sections.verdict import (
     sensitivity_section,
     verdict_block,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, interval
 from cranfield.stats.table import TESTS
 
 QUERY_COLUMNS = 26
@@ -116,7 +115,7 @@ def brief_of(subject: Subject) -> Brief:
         return Brief(doubts=doubts)
     if subject.pair is not None:
         pair = subject.pair
-        table = _measures(pair) if pair.verdict_by_class is None else _classes(pair)
+        table = _measures(pair) if pair.verdict_by_class is None else _classes(pair, pair.verdict_by_class)
         counts, *most = _changes(pair)
         return Brief(table, (counts, *moved_latencies(subject), *most), doubts, _findings(subject))
     if subject.many is not None:
@@ -166,52 +165,28 @@ def _is_finding(reason: str) -> bool:
 
 def _measures(comparison: ComparisonResult) -> Table:
     """Both sides of each measure, the primary first."""
-    spec = TESTS[comparison.test]
-    columns = (
-        Column("measure"),
-        Column("A", "value"),
-        Column("B", "value"),
-        *(
-            (Column("difference", "delta"),)
-            if spec.is_of_mean
-            else (Column("mean diff.", "delta"), Column(spec.estimate, "delta"))
-        ),
-        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
-        Column("p", "p"),
-        Column("n", "count"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for measure, about in comparison.comparisons.items():
-        declared, star = about.tests.get(comparison.test), "* " if measure == comparison.primary else ""
-        shown = TonedCell(about.delta if spec.is_of_mean else about.estimate, interval_tone(about, measure))
-        cells = (about.baseline.mean, about.candidate.mean, *(() if spec.is_of_mean else (about.delta,)), shown)
-        p = declared.p_two_sided if declared else None
-        rows.append((f"{star}{measure}", *cells, (about.ci_low, about.ci_high), p, about.n))
-    return Table(columns, sorted(rows, key=lambda row: not str(row[0]).startswith("* ")), "Measures")
+    rows = sorted(comparison.comparisons.values(), key=lambda about: about.measure != comparison.primary)
+    return differences(comparison, rows, "Measures").without("p Holm", "d_z", "MDE").table(shown=20)
 
 
-def _classes(comparison: ComparisonResult) -> Table | None:
+def _classes(comparison: ComparisonResult, found: ClassVerdict) -> Table:
     """The verdict of each class, those that changed first."""
-    found = comparison.verdict_by_class
-    if found is None:
-        return None
-    columns = (
-        Column(found.key),
-        Column("verdict"),
-        Column("measure"),
-        Column("difference", "delta"),
-        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
-        Column("n", "count"),
+    columns: Columns[ClassRow] = (
+        Col(found.key, lambda row: row.name),
+        Col("verdict", _class_verdict),
+        Col("measure", lambda row: str(row.measure)),
+        Col("difference", lambda row: row.shown, "delta"),
+        Col(f"{format_level(comparison.alpha)} CI", interval, "delta interval"),
+        Col("n", lambda row: row.n, "count"),
     )
     rank = {code: place for place, code in enumerate(CODES_FIRST)}
     ordered = sorted(found.rows, key=lambda row: (rank.get(row.code, len(rank)), row.move != "falls"))
-    return Table(columns, [_class_row(row) for row in ordered], f"By {found.key}, B minus A")
+    return TableSpec(f"By {found.key}, B minus A", ordered, columns).table(shown=20)
 
 
-def _class_row(row: ClassRow) -> tuple[Cell, ...]:
+def _class_verdict(row: ClassRow) -> TonedCell:
     verdict = row.code.value.replace("_", " ") if row.can_decide else TOO_FEW
-    cell = TonedCell(verdict, row.code.tone if row.can_decide else "open")
-    return (row.name, cell, str(row.measure), row.shown, (row.ci_low, row.ci_high), row.n)
+    return TonedCell(verdict, row.code.tone if row.can_decide else "open")
 
 
 def _changes(comparison: ComparisonResult) -> tuple[str, ...]:
@@ -241,70 +216,46 @@ def _reliability(systems: Sequence[SystemResult]) -> str:
 
 def _board(many: ManyResult, sort: str) -> Table:
     """The systems with their means, the best first."""
-    columns = (
-        Column("#", "count"),
-        Column("system"),
-        Column("group"),
-        Column(str(many.primary), "value"),
-        Column(f"{format_level(many.alpha)} CI", "interval"),
-        Column("better than", "count"),
-        Column("worse than", "count"),
+    columns: Columns[BoardLine] = (
+        Col("#", lambda row: row[1].rank, "count"),
+        Col("system", lambda row: f"{row[1].system} (baseline)" if row[1].system == many.baseline else row[1].system),
+        Col("group", lambda row: row[1].group),
+        Col(
+            str(many.primary), lambda row: TonedCell(row[2].mean, "good" if row[1].system in many.best else ""), "value"
+        ),
+        Col(f"{format_level(many.alpha)} CI", lambda row: interval(row[2]), "interval"),
+        Col("better than", lambda row: row[1].better_than, "count"),
+        Col("worse than", lambda row: row[1].worse_than, "count"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for _, line, summary in board_lines(many, sort):
-        name = f"{line.system} (baseline)" if line.system == many.baseline else line.system
-        mean = TonedCell(summary.mean, "good" if line.system in many.best else "")
-        rows.append(
-            (line.rank, name, line.group, mean, (summary.ci_low, summary.ci_high), line.better_than, line.worse_than)
-        )
-    return Table(columns, rows, f"{many.primary}")
+    return TableSpec(f"{many.primary}", board_lines(many, sort), columns).table(shown=20)
 
 
 def _one(system: SystemResult) -> Table:
     """The measures of one system."""
-    summaries = system.measures
-    level = format_level(1 - next(iter(summaries.values())).ci_level) if summaries else ""
-    columns = (
-        Column("measure"),
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("median", "value"),
-        Column("n", "count"),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (str(measure), found.mean, (found.ci_low, found.ci_high), found.median, found.n)
-        for measure, found in summaries.items()
-    ]
-    return Table(columns, rows, system.name)
+    rows = [(str(measure), system.name, found) for measure, found in system.measures.items()]
+    alpha = next((1 - found.ci_level for _, _, found in rows), 0.05)
+    return summaries("measure", rows, system.name, alpha, several=False).without("std. dev.").table(shown=20)
 
 
 def _side_by_side(subject: Subject) -> Table:
     """The first measure of each of several systems with its interval, and the means of two others."""
-    systems, (first, *others) = subject.record.systems, subject.measures[: 1 + OTHER_MEASURES]
-    summaries = [each.measures.get(first) for each in systems]
-    level = next((format_level(1 - each.ci_level) for each in summaries if each is not None), "")
-    means = [[None if (s := each.measures.get(m)) is None else s.mean for each in systems] for m in others]
-    other_cells = [mean_cells(of_measure, measure) for of_measure, measure in zip(means, others, strict=True)]
-    own = mean_cells([None if each is None else each.mean for each in summaries], first)
-    rows: list[tuple[Cell, ...]] = []
-    for place, (each, summary) in enumerate(zip(systems, summaries, strict=True)):
-        interval = (None, None) if summary is None else (summary.ci_low, summary.ci_high)
-        counts = (0 if summary is None else summary.n, each.n_failed, each.judged.mean)
-        rows.append((each.name, own[place], interval, *(cells[place] for cells in other_cells), *counts))
-    columns = (
-        Column("system"),
-        Column(str(first), "value"),
-        Column(f"{level} CI", "interval"),
-        *(Column(str(measure), "value") for measure in others),
-        Column("n", "count"),
-        Column("failed", "count"),
-        Column("judged", "percent"),
+    first, *others = subject.measures[: 1 + OTHER_MEASURES]
+    systems = subject.record.systems
+    cells, of_first = means_of(systems, [first, *others]), [each.measures.get(first) for each in systems]
+    level = next((format_level(1 - each.ci_level) for each in of_first if each is not None), "")
+    columns: Columns[tuple[int, SystemResult, Summary | None]] = (
+        Col("system", lambda row: row[1].name),
+        Col(str(first), lambda row: cells[first][row[0]], "value"),
+        Col(f"{level} CI", lambda row: (None, None) if row[2] is None else interval(row[2]), "interval"),
+        Cols(others, lambda row, measure: cells[measure][row[0]], "value"),
+        Col("n", lambda row: 0 if row[2] is None else row[2].n, "count"),
+        Col("failed", lambda row: row[1].n_failed, "count"),
+        Col("judged", lambda row: row[1].judged.mean, "percent"),
     )
-    return Table(columns, rows, "Means")
+    rows = [(place, *row) for place, row in enumerate(zip(systems, of_first, strict=True))]
+    return TableSpec("Means", rows, columns).table(shown=20)
 
 
-MEASURED = ("value", "baseline", "candidate", "delta")
-"""Columns of the tidy rows that are numbers."""
 MAX_LISTED = 12
 """Systems that are listed under the title."""
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
@@ -454,54 +405,73 @@ def plugin_sections(subject: Subject) -> Iterator[Section]:
 
 def tidy_evaluations(record: EvaluationResult) -> Table:
     """`system, query, measure, value, outcome`, and the strata; an unscored value is empty. Pilots have a column that says so."""
-    pilot, queries = any(system.pilot for system in record.systems), record.queries or {}
-    rows: list[tuple[Cell, ...]] = []
-    for place, system in enumerate(record.systems):
-        stamp = ((PILOT_STAMP if system.pilot else ""),) if pilot else ()
-        outcomes = {query_id: queries[query_id].sides[place].outcome for query_id in system.queries}
-        for query_id, values in system.queries.items():
-            for measure, value in values.items():
-                rows.append((system.name, query_id, measure.canonical, value, outcomes[query_id], *stamp))
-        for of_class in system.classes:
-            for about in of_class.measures:
-                for query_id in of_class.query_ids if about.measure not in system.measures else ():
-                    value = about.values.get(query_id)
-                    rows.append((system.name, query_id, about.measure.canonical, value, outcomes[query_id], *stamp))
-    header = ("system", "query", "measure", "value", "outcome", *(("stamp",) if pilot else ()))
-    return _with_strata(header, rows, queries)
+    queries = record.queries or {}
+    rows = [
+        (place, query_id, measure, value)
+        for place, system in enumerate(record.systems)
+        for query_id, measure, value in _values_of(system)
+    ]
+    columns: Columns[tuple[int, str, Measure, float | None]] = (
+        Col("system", lambda row: record.systems[row[0]].name),
+        Col("query", lambda row: row[1]),
+        Col("measure", lambda row: row[2].canonical),
+        Col("value", lambda row: row[3], "value"),
+        Col("outcome", lambda row: queries[row[1]].sides[row[0]].outcome),
+        Col(
+            "stamp",
+            lambda row: PILOT_STAMP if record.systems[row[0]].pilot else "",
+            when=any(system.pilot for system in record.systems),
+        ),
+        _strata(queries, lambda row: row[1]),
+    )
+    return TableSpec("", rows, columns).tidy()
 
 
-def _with_strata(names: Sequence[str], rows: Sequence[tuple[Cell, ...]], queries: Mapping[str, QueryRecord]) -> Table:
-    """The rows with a column for each key of strata, `stratum.class` for the class of a query."""
-    keys = list(dict.fromkeys(key for query in queries.values() for key in query.strata))
-    place = list(names).index("query")
-    more = [(*row, *(queries[str(row[place])].strata.get(key, "") for key in keys)) for row in rows]
-    return tidy_table((*names, *(f"stratum.{key}" for key in keys)), more, numbers=MEASURED)
+def _values_of(system: SystemResult) -> Iterator[tuple[str, Measure, float | None]]:
+    """Every query and measure of a system, then the measures of the classes of questions."""
+    for query_id, values in system.queries.items():
+        for measure, value in values.items():
+            yield query_id, measure, value
+    for of_class in system.classes:
+        for about in of_class.measures:
+            for query_id in of_class.query_ids if about.measure not in system.measures else ():
+                yield query_id, about.measure, about.values.get(query_id)
+
+
+def _strata(queries: Mapping[str, QueryRecord], query_id: Callable[[Row], str]) -> Cols[Row]:
+    """A column for each key of strata, `stratum.class` for the class of a query."""
+    keys = dict.fromkeys(key for query in queries.values() for key in query.strata)
+    return Cols(keys, lambda row, key: queries[query_id(row)].strata.get(key, ""), title=lambda key: f"stratum.{key}")
 
 
 def tidy_comparison(record: ComparisonResult) -> Table:
     """A row for each query and measure: both values, `delta`, the bucket on the primary measure, both outcomes, the strata."""
     queries, (first, second) = record.queries or {}, record.systems
-    stamp = (PILOT_STAMP,) if first.pilot or second.pilot else ()
-    rows: list[tuple[Cell, ...]] = []
-
-    def add(query_id: str, name: str, values: Iterable[float | None], delta: float) -> None:
-        query = queries[query_id]
-        outcomes = (side.outcome for side in query.sides)
-        rows.append((query_id, name, *values, delta, query.bucket, *outcomes, *stamp))
-
-    for measure, about in record.comparisons.items():
-        for query_id, delta in about.differences.items():
-            values = [system.queries[query_id][measure] for system in record.systems]
-            add(query_id, measure.canonical, values, delta)
-    for of_class in record.classes:
-        for difference in of_class.measures:
-            for query_id, delta in (
-                difference.differences.items() if difference.measure not in record.comparisons else ()
-            ):
-                add(query_id, str(difference.measure), [side[query_id] for side in difference.values], delta)
-    names = ("query", "measure", "baseline", "candidate", "delta", "bucket", "baseline_outcome", "candidate_outcome")
-    return _with_strata((*names, *(("stamp",) if stamp else ())), rows, queries)
+    rows = [
+        (query_id, measure.canonical, first.queries[query_id][measure], second.queries[query_id][measure], delta)
+        for measure, about in record.comparisons.items()
+        for query_id, delta in about.differences.items()
+    ]
+    rows += [
+        (query_id, str(found.measure), found.values[0][query_id], found.values[1][query_id], delta)
+        for of_class in record.classes
+        for found in of_class.measures
+        if found.measure not in record.comparisons
+        for query_id, delta in found.differences.items()
+    ]
+    columns: Columns[tuple[str, str, float | None, float | None, float]] = (
+        Col("query", lambda row: row[0]),
+        Col("measure", lambda row: row[1]),
+        Col("baseline", lambda row: row[2], "value"),
+        Col("candidate", lambda row: row[3], "value"),
+        Col("delta", lambda row: row[4], "value"),
+        Col("bucket", lambda row: queries[row[0]].bucket),
+        Col("baseline_outcome", lambda row: queries[row[0]].sides[0].outcome),
+        Col("candidate_outcome", lambda row: queries[row[0]].sides[1].outcome),
+        Col("stamp", lambda _: PILOT_STAMP, when=first.pilot or second.pilot),
+        _strata(queries, lambda row: row[0]),
+    )
+    return TableSpec("", rows, columns).tidy()
 
 
 HOW_TO_READ = (
@@ -568,17 +538,12 @@ def _table(found: Contributions) -> Table:
 
 def _spec(found: Contributions) -> TableSpec[Contribution]:
     whole = found.whole_summary
-    columns: tuple[Col[Contribution], ...] = (
+    columns: Columns[Contribution] = (
         Col("component", lambda row: row.component),
         Col("measure", lambda _: str(found.primary), only="tidy"),
         Col("verdict", lambda row: TonedCell(row.verdict.text, _tone(row)), only="report"),
         Col("effect", lambda row: TonedCell(row.effect.shown, news_of(row.verdict)), "delta", only="report"),
-        Col(
-            f"{format_level(found.alpha)} CI",
-            lambda row: (row.effect.ci_low, row.effect.ci_high),
-            "delta interval",
-            only="report",
-        ),
+        Col(f"{format_level(found.alpha)} CI", lambda row: interval(row.effect), "delta interval", only="report"),
         Col("p Holm", lambda row: row.p_adjusted, "p", only="report"),
         Col("alone", lambda row: row.alone_summary.mean, "value"),
         Col("alone_ci_low", lambda row: row.alone_summary.ci_low, only="tidy"),
@@ -641,21 +606,15 @@ def _figure(found: Contributions, level: str) -> tuple[Chart, ...]:
         for row in found.components
     ]
     intervals = "; ".join(
-        f"{row.component} {format_delta(row.effect.shown)} "
-        f"({format_delta_interval((row.effect.ci_low, row.effect.ci_high))})"
+        f"{row.component} {format_delta(row.effect.shown)} ({format_delta_interval(interval(row.effect))})"
         for row in found.components
     )
-    columns: tuple[Col[Contribution], ...] = (
-        Col("component", lambda row: row.component),
-        Col("effect", lambda row: row.effect.shown, "delta"),
-        Col(f"{level} CI", lambda row: (row.effect.ci_low, row.effect.ci_high), "delta interval"),
-    )
-    table = TableSpec("Effect of each component", found.components, columns).table(shown=20)
+    spec = replace(_spec(found), caption="Effect of each component")
     figure = interval_figure(
         "contributions",
         f"Effect of each component, {level} CIs",
         marks,
-        table,
+        spec.without("verdict", "p Holm", "alone", "gained", "lost", "only").table(shown=20),
         alt=f"Effect of each component added to all the others: {intervals}.",
         axis=f"{found.primary}, all minus all but it" + ("" if better else " (lower is better)"),
         legend=(("good", "helps"), ("bad", "hurts"), ("same", f"{VerdictCode.NOT_SIGNIFICANT.text}, or equivalent")),

@@ -188,7 +188,7 @@ def _queries(rows: tuple[QueryDifference, ...] | list[QueryDifference]) -> Table
         rows,
         (
             Col("query", lambda row: row.query, "query id"),
-            *((Col("text", lambda row: shorten_to(row.text, TEXT_CHARS), only="report"),) if has_texts else ()),
+            Col("text", lambda row: shorten_to(row.text, TEXT_CHARS), only="report", when=has_texts),
             Col("text", lambda row: row.text, only="tidy"),
             Col("overlap", lambda row: row.overlap, "value"),
             Col("Jaccard", lambda row: row.jaccard, "value", "jaccard", only="tidy"),

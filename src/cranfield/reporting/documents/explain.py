@@ -10,7 +10,7 @@ from cranfield.measures import Measure
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import MADE_BY, Block, Bullets, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import testset_label
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 NEW = "a value"
 GONE = "no value"
@@ -47,7 +47,7 @@ def _choices(found: ExplanationResult) -> Iterator[Block]:
     if not found.choices:
         yield Paragraph(f"{found.a.name} and {found.b.name} make the same choices.")
         return
-    columns: tuple[Col[Choice], ...] = (
+    columns: Columns[Choice] = (
         Col("choice", lambda choice: choice.name, "code"),
         Col(found.a.name, lambda choice: _choice_text(choice.a), "code"),
         Col(found.b.name, lambda choice: _choice_text(choice.b), "code"),
@@ -69,7 +69,7 @@ def _moved_by(found: ExplanationResult, choice: Choice) -> str:
 
 def _measures(found: ExplanationResult) -> Iterator[Block]:
     a, b = found.a.name, found.b.name
-    columns: tuple[Col[tuple[Measure, MeasureEffect]], ...] = (
+    columns: Columns[tuple[Measure, MeasureEffect]] = (
         Col("measure", lambda row: str(row[0])),
         Col(a, lambda row: row[1].a, "value"),
         Col("n", lambda row: row[1].n_a, "count"),
@@ -83,7 +83,7 @@ def _measures(found: ExplanationResult) -> Iterator[Block]:
     if not effects:
         yield Paragraph("No value differs.")
         return
-    of_effects: tuple[Col[tuple[Measure, Effect]], ...] = (
+    of_effects: Columns[tuple[Measure, Effect]] = (
         Col("measure", lambda row: str(row[0])),
         Col("choice", lambda row: row[1].choice, "code"),
         Col("alone", lambda row: row[1].alone, "delta"),
@@ -96,7 +96,7 @@ def _measures(found: ExplanationResult) -> Iterator[Block]:
 
 
 def _queries(found: ExplanationResult, top: int) -> Iterator[Block]:
-    columns: tuple[Col[tuple[str, QueryEffect]], ...] = (
+    columns: Columns[tuple[str, QueryEffect]] = (
         Col("query", lambda row: row[0], "query id"),
         Col(found.a.name, lambda row: row[1].a, "value"),
         Col(found.b.name, lambda row: row[1].b, "value"),
@@ -159,7 +159,7 @@ def _bounds(found: ExplanationResult) -> Iterator[Block]:
             "Lowest and highest means over all grades of the unjudged results within the cutoff, and the number of these results",
         ),
     )
-    columns: tuple[Col[MeanBounds], ...] = (
+    columns: Columns[MeanBounds] = (
         Col("measure", lambda bounds: str(bounds.measure)),
         Col("convention", lambda bounds: bounds.convention),
         Col("lowest", lambda bounds: bounds.low, "value"),
@@ -180,17 +180,13 @@ def _tidy(found: ExplanationResult) -> TableSpec[tuple[Measure, str, QueryEffect
         for measure, about in found.measures.items()
         for query_id, query in about.queries.items()
     ]
-
-    def step(name: str) -> Col[tuple[Measure, str, QueryEffect]]:
-        return Col(name, lambda row: row[2].steps[name])
-
-    columns: tuple[Col[tuple[Measure, str, QueryEffect]], ...] = (
+    columns: Columns[tuple[Measure, str, QueryEffect]] = (
         Col("query", lambda row: row[1]),
         Col("measure", lambda row: str(row[0])),
         Col(found.a.name, lambda row: row[2].a),
         Col(found.b.name, lambda row: row[2].b),
         Col("difference", lambda row: row[2].difference),
-        *(step(choice.name) for choice in found.choices),
+        Cols([choice.name for choice in found.choices], lambda row, choice: row[2].steps[choice]),
     )
     return TableSpec("", rows, columns)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from cranfield.base.numbers import format_count, format_delta, format_value
@@ -30,7 +29,7 @@ from cranfield.reporting.sections.collection import collection, warnings
 from cranfield.reporting.sections.measures import measures
 from cranfield.reporting.sections.subject import Preflight, Subject, provenance
 from cranfield.reporting.sections.verdict import class_verdicts, query_differences, verdict_block
-from cranfield.reporting.table_spec import Col, Row, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
 DRAWN = 25
 """Points in the picture, the best first."""
@@ -120,9 +119,9 @@ def _points(found: GridResult) -> Section:
         f"All points by mean {found.primary} on the tuning queries (n = {winner.n_tuning}, held out {winner.n_held_out}); "
         "the winner first. Only the winner is tested: choosing by held-out mean would be optimistic again"
     )
-    columns: tuple[Col[GridPoint], ...] = (
+    columns: Columns[GridPoint] = (
         Col("point", lambda point: point.name),
-        *(_setting(*each, lambda point: point) for each in zip(_short(found.over), found.over, strict=True)),
+        Cols(found.over, _setting, title=dict(zip(found.over, _short(found.over), strict=True)).__getitem__),
         Col(
             "tuning mean",
             lambda point: TonedCell(point.tuning_mean, "good" if point.name == found.winner else ""),
@@ -134,9 +133,8 @@ def _points(found: GridResult) -> Section:
     return Section("points", "All points", (_figure(found), TableSpec(caption, found.points, columns).table(shown=20)))
 
 
-def _setting(heading: str, key: str, point: Callable[[Row], GridPoint]) -> Col[Row]:
-    """The column of a setting, in a table whose rows have a point."""
-    return Col(heading, lambda row: str(point(row).settings.get(key, "")))
+def _setting(point: GridPoint, key: str) -> str:
+    return str(point.settings.get(key, ""))
 
 
 def _short(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -158,7 +156,7 @@ def _figure(found: GridResult) -> Chart:
     drawn = points[:DRAWN]
     labels = [_label(point, found) for point in drawn]
     values = [(point.tuning_mean, point.held_out_mean) for point in drawn]
-    columns: tuple[Col[GridPoint], ...] = (
+    columns: Columns[GridPoint] = (
         Col("point", lambda point: _label(point, found)),
         Col("tuning mean", lambda point: point.tuning_mean, "value"),
         Col("held-out mean", lambda point: point.held_out_mean, "value"),
@@ -189,9 +187,9 @@ def _label(point: GridPoint, found: GridResult) -> str:
 def _tidy(found: GridResult) -> TableSpec[tuple[GridPoint, str]]:
     """A row for each point and part."""
     rows = [(point, part) for point in found.points for part in ("tuning", "held out")]
-    columns: tuple[Col[tuple[GridPoint, str]], ...] = (
+    columns: Columns[tuple[GridPoint, str]] = (
         Col("point", lambda row: row[0].name),
-        *(_setting(key, key, lambda row: row[0]) for key in found.over),
+        Cols(found.over, lambda row, key: _setting(row[0], key)),
         Col("measure", lambda _: str(found.primary)),
         Col("part", lambda row: row[1]),
         Col("mean", lambda row: row[0].tuning_mean if row[1] == "tuning" else row[0].held_out_mean),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 
 from cranfield.base.numbers import format_count, format_delta, format_interval, format_p, format_plain, format_value
 from cranfield.base.words import capitalised, count_noun
@@ -41,7 +41,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 from cranfield.stats.table import TESTS
 
 COMMIT_SHOWN = 8
@@ -188,19 +188,19 @@ def _begins(lines: Sequence[Line], runs: Sequence[_OverlayRun], draw: Draw) -> I
 
 def _table(lines: Sequence[Line], runs: Sequence[_OverlayRun], title: str, where: Where) -> Table:
     """A row for each run, the latest first, and a mean for each system that leads to its report."""
-    columns: list[Col[_OverlayRun]] = [Col("time (UTC)", lambda run: time_of(run.first.time))]
-    if any(run.first.commit for run in runs):
-        columns.append(Col("commit", lambda run: commit_of(run.first), "code"))
-    columns += [Col(line.name, partial(_mean, line, where), "value") for line in lines]
-    return TableSpec(f"{title}, latest first", runs[::-1], tuple(columns)).table(shown=20, wrap=True)
 
+    def mean(run: _OverlayRun, line: Line) -> Cell:
+        if (point := run.points.get(line.name)) is None:
+            return None
+        found, path = line.score(point).mean, where(point)
+        return found if path is None else Link(format_value(found), path)
 
-def _mean(line: Line, where: Where, run: _OverlayRun) -> Cell:
-    point = run.points.get(line.name)
-    if point is None:
-        return None
-    mean, path = line.score(point).mean, where(point)
-    return mean if path is None else Link(format_value(mean), path)
+    columns: Columns[_OverlayRun] = (
+        Col("time (UTC)", lambda run: time_of(run.first.time)),
+        Col("commit", lambda run: commit_of(run.first), "code", when=any(run.first.commit for run in runs)),
+        Cols(lines, mean, "value", attrgetter("name")),
+    )
+    return TableSpec(f"{title}, latest first", runs[::-1], columns).table(shown=20, wrap=True)
 
 
 DIGEST_SHOWN = 19
@@ -243,7 +243,7 @@ def history_document(report: HistoryReport, places: Places = no_report) -> Docum
         title=f"History of {report.measure}",
         subtitle=(),
         sections=tuple(sections),
-        tidy=lambda: _tidy(report).tidy(),
+        tidy=_tidy(report).tidy,
         payload=lambda: to_jsonable(report),
     )
 
@@ -274,7 +274,7 @@ def _tidy(report: HistoryReport) -> TableSpec[_Run]:
         for first in stretch
         for point in (first, *first.unchanged)
     ]
-    columns: tuple[Col[_Run], ...] = (
+    columns: Columns[_Run] = (
         Col("testset", lambda run: run.line.testset),
         Col("version", lambda run: run.point.version),
         Col("digest", lambda run: run.point.digest),

@@ -5,19 +5,18 @@ A form with room shows the lists side by side; plain text has one table with a r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from cranfield.base.errors import Problem, UnknownNameError, shorten
-from cranfield.base.numbers import format_count, format_ms
+from cranfield.base.numbers import Kind, format_count, format_ms
 from cranfield.base.words import count_noun, join_first, or_list, printable, shorten_to
 from cranfield.model import TestSet
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
     Cell,
-    Column,
     Document,
     HitLine,
     HitList,
@@ -25,11 +24,9 @@ from cranfield.reporting.document import (
     KeyValues,
     Paragraph,
     Section,
-    Table,
-    Tone,
     TonedCell,
-    tidy_table,
 )
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
 
 Detail = Mapping[str, Any]
 """As of `query_data.query_detail`."""
@@ -63,7 +60,7 @@ def query_document(detail: Detail, form: Literal["side by side", "one table"], *
             Section("expected", "Expected", (_expected(detail),)),
             Section("values", "Values", tuple(_values(detail, is_void=is_void))),
         ),
-        tidy=lambda: tidy_table(("system", "measure", "value"), list(_tidy(detail))),
+        tidy=_tidy(detail).tidy,
         payload=lambda: detail,
         stamps=(VOID_STAMP,) if is_void else (),
     )
@@ -164,28 +161,29 @@ def _one_table(detail: Detail) -> Iterator[Block]:
     results, is_pair = _results(sides), len(sides) == PAIR
     if not results:
         return
-    titled = any(result.title for result in results)
-    rows: list[tuple[Cell, ...]] = [
-        (
-            result.id,
-            *result.ranks,
-            *((result.movement,) if is_pair else ()),
-            result.note,
-            *((result.title,) if titled else ()),
-        )
-        for result in results
-    ]
-    columns = (
-        Column("document", "code"),
-        *(Column(_short(side) if len(sides) > 1 else "rank", "count") for side in sides),
-        *((Column("move"),) if is_pair else ()),
-        Column("judged"),
-        *((Column("title"),) if titled else ()),
+    columns: Columns[_Result] = (
+        Col("document", lambda row: row.id, "code"),
+        _of_sides(sides, lambda row, place: row.ranks[place], "count", "rank"),
+        Col("move", lambda row: row.movement, when=is_pair),
+        Col("judged", lambda row: row.note),
+        Col("title", lambda row: row.title, when=any(result.title for result in results)),
     )
     caption = "Results and the rank of each" if len(sides) > 1 else "Results"
     if is_pair:
         caption += ". Move: ranks up or down from A to B, new on B, or not on B"
-    yield Table(columns, rows, caption, shown=None)
+    yield TableSpec(caption, results, columns).table()
+
+
+def _of_sides(
+    sides: Sequence[Mapping[str, Any]], value: Callable[[Row, int], Cell], kind: Kind, alone: str, lead: str = ""
+) -> Cols[Row]:
+    """A column for each system, which one system alone does not name."""
+    return Cols(
+        range(len(sides)),
+        value,
+        kind,
+        lambda place: f"{lead}{_short(sides[place])}" if len(sides) > 1 else alone,
+    )
 
 
 def _side_by_side(detail: Detail) -> HitLists:
@@ -222,20 +220,20 @@ def _expected(detail: Detail) -> Block:
     items, sides = detail["expected"], detail["sides"]
     if not items:
         return Paragraph(f"Expected: {detail['expected_none']}.")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            item["item"],
-            f"{item['grade']:g}",
-            *(TonedCell(MISSED, "bad") if rank is None else str(rank) for rank in item["ranks"]),
-        )
-        for item in items
-    ]
+
+    def rank(item: Mapping[str, Any], place: int) -> Cell:
+        found = item["ranks"][place]
+        return TonedCell(MISSED, "bad") if found is None else str(found)
+
+    columns: Columns[Mapping[str, Any]] = (
+        Col("item", lambda item: item["item"], "code"),
+        Col("grade", lambda item: f"{item['grade']:g}"),
+        _of_sides(sides, rank, "text", "rank", "rank on "),
+    )
     n_missed = sum(all(rank is None for rank in item["ranks"]) for item in items)
     whom = " by every system" if len(sides) > 1 else ""
     missed = f": {format_count(n_missed)} of {format_count(len(items))} missed{whom}" if n_missed else ""
-    names = [f"rank on {_short(side)}" if len(sides) > 1 else "rank" for side in sides]
-    columns = (Column("item", "code"), Column("grade"), *map(Column, names))
-    return Table(columns, rows, f"Expected items and the rank of each{missed}")
+    return TableSpec(f"Expected items and the rank of each{missed}", items, columns).table(shown=20)
 
 
 def _values(detail: Detail, *, is_void: bool) -> Iterator[Block]:
@@ -243,17 +241,17 @@ def _values(detail: Detail, *, is_void: bool) -> Iterator[Block]:
     if not values:
         yield Paragraph("No measure has a value for this query.")
         return
-    is_pair = any("delta" in row for row in values)
-    rows: list[tuple[Cell, ...]] = []
-    for row in values:
-        tone: Tone = "" if is_void else row.get("tone", "")
-        rows.append((row["measure"], *row["values"], *((TonedCell(row["delta"], tone),) if is_pair else ())))
-    columns = (
-        Column("measure"),
-        *(Column(_short(side) if len(sides) > 1 else "value", "value") for side in sides),
-        *((Column("difference", "delta"),) if is_pair else ()),
+    columns: Columns[Mapping[str, Any]] = (
+        Col("measure", lambda row: row["measure"]),
+        _of_sides(sides, lambda row, place: row["values"][place], "value", "value"),
+        Col(
+            "difference",
+            lambda row: TonedCell(row["delta"], "" if is_void else row.get("tone", "")),
+            "delta",
+            when=any("delta" in row for row in values),
+        ),
     )
-    yield Table(columns, rows, "Values of this query", shown=None)
+    yield TableSpec("Values of this query", values, columns).table()
     reasons = dict.fromkeys(
         f"{row['measure']}: {reason}" for row in values for reason in row.get("unscored", ()) if reason
     )
@@ -261,7 +259,14 @@ def _values(detail: Detail, *, is_void: bool) -> Iterator[Block]:
         yield Paragraph(f"No value: {'; '.join(reasons)}.", "note")
 
 
-def _tidy(detail: Detail) -> Iterator[tuple[Cell, ...]]:
-    for row in detail["values"]:
-        for side, value in zip(detail["sides"], row["values"], strict=True):
-            yield (side["name"], row["measure"], value)
+def _tidy(detail: Detail) -> TableSpec[tuple[str, str, float | None]]:
+    rows = [
+        (side["name"], row["measure"], value)
+        for row in detail["values"]
+        for side, value in zip(detail["sides"], row["values"], strict=True)
+    ]
+    return TableSpec(
+        "",
+        rows,
+        (Col("system", lambda row: row[0]), Col("measure", lambda row: row[1]), Col("value", lambda row: row[2])),
+    )

@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cranfield.base.numbers import format_count, format_ms, format_percent
 from cranfield.base.words import count_noun
-from cranfield.model import Run
+from cranfield.model import Hit, Run
 from cranfield.reporting.document import (
     PILOT_STAMP,
     VOID_STAMP,
     Block,
     Bullets,
-    Cell,
     Chart,
-    Column,
     Details,
     Document,
     KeyValues,
     Paragraph,
     Section,
     Table,
-    tidy_table,
     without_tones,
 )
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
 if TYPE_CHECKING:
     from cranfield.evaluation.many import ManyComparison
@@ -120,7 +118,7 @@ def _card(title: str, about: Sequence[str], sections: Sequence[Section], subject
 
 def plain_card(title: str, about: Sequence[str], sections: Sequence[Section]) -> Document:
     """A Document that is only shown: its rows and its data are those of the value."""
-    return Document(title, tuple(about), tuple(sections), tidy=lambda: tidy_table((), ()), payload=dict)
+    return Document(title, tuple(about), tuple(sections), tidy=lambda: Table((), (), ""), payload=dict)
 
 
 def _first(blocks: Sequence[Block], kind: type[Block]) -> Block | None:
@@ -141,27 +139,34 @@ def run_card(run: Run) -> Document:
     facts += [("order", "as given" if run.order == "given" else f"by score, {run.order}")]
     if run.logs:
         facts.append(("median latency", format_ms(median(log.latency_ms for log in run.logs.values()))))
-    counts = Counter(str(answer.outcome) for answer in run.answers.values())
-    rows: list[tuple[Cell, ...]] = [(outcome, n, n / len(run.answers)) for outcome, n in counts.most_common()]
-    table = Table(
-        (Column("outcome"), Column("queries", "count"), Column("share", "percent")), rows, "Queries by outcome"
+    columns: Columns[tuple[str, int]] = (
+        Col("outcome", lambda row: row[0]),
+        Col("queries", lambda row: row[1], "count"),
+        Col("share", lambda row: row[1] / len(run.answers), "percent"),
     )
-    section = Section("counts", "Counts", (KeyValues(tuple(facts)), *((table,) if rows else ())))
+    counts = Counter(str(answer.outcome) for answer in run.answers.values()).most_common()
+    table = TableSpec("Queries by outcome", counts, columns).table(shown=20)
+    section = Section("counts", "Counts", (KeyValues(tuple(facts)), *((table,) if counts else ())))
     return replace(plain_card(run.name, (), [section]), stamps=(PILOT_STAMP,) if run.pilot else ())
 
 
 def run_table(run: Run) -> Table:
     """A row a result, with the columns by which `evaluate` reads a frame; a query without results has a row without a document."""
-    rows: list[tuple[Cell, ...]] = []
-    for query_id, answer in run.answers.items():
-        log = run.logs.get(query_id)
-        ends = (str(answer.outcome), None if log is None else log.latency_ms)
-        for rank, hit in enumerate(answer.hits, start=1):
-            rows.append((query_id, rank, hit.public_id, hit.score, hit.title or "", *ends))
-        if not answer.hits:
-            rows.append((query_id, None, None, None, "", *ends))
-    headings = ("query", "rank", "doc_id", "score", "title", "outcome", "latency_ms")
-    return tidy_table(headings, rows, numbers=("score", "latency_ms"))
+    rows: list[tuple[str, int | None, Hit | None]] = [
+        (query_id, rank, hit)
+        for query_id, answer in run.answers.items()
+        for rank, hit in (tuple(enumerate(answer.hits, start=1)) or ((None, None),))
+    ]
+    columns: Columns[tuple[str, int | None, Hit | None]] = (
+        Col("query", lambda row: row[0]),
+        Col("rank", lambda row: row[1]),
+        Col("doc_id", lambda row: row[2].public_id if row[2] else None),
+        Col("score", lambda row: row[2].score if row[2] else None, "value"),
+        Col("title", lambda row: (row[2].title if row[2] else None) or ""),
+        Col("outcome", lambda row: str(run.answers[row[0]].outcome)),
+        Col("latency_ms", lambda row: run.logs[row[0]].latency_ms if row[0] in run.logs else None, "value"),
+    )
+    return TableSpec("", rows, columns).tidy()
 
 
 def power_report(value: Any) -> Document:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from statistics import fmean
@@ -12,7 +12,7 @@ from typing import Any
 from cranfield.base.numbers import format_count, format_delta, format_level, format_ms, format_percent, format_value
 from cranfield.base.words import and_list, count_noun, first_line, join_first, last_lines, printable, shorten_to
 from cranfield.evaluation.absence import in_brackets
-from cranfield.evaluation.confusion import Confusion
+from cranfield.evaluation.confusion import Confusion, ExpectedErrors
 from cranfield.evaluation.evidence.values import caveat_sentences, merged
 from cranfield.evaluation.latency import (
     LatencyDifference,
@@ -25,7 +25,7 @@ from cranfield.evaluation.latency import (
 )
 from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, SystemAnswer, SystemResult
 from cranfield.evaluation.unseen import Caveat, CaveatKind
-from cranfield.measures import CATALOGUE, Measure
+from cranfield.measures import CATALOGUE
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, CallLog, Outcome
 from cranfield.model.results import TestSetRecord
@@ -33,9 +33,7 @@ from cranfield.model.testset import days_overdue
 from cranfield.reporting.document import (
     Block,
     Bullets,
-    Cell,
     Code,
-    Column,
     Details,
     HitLine,
     HitList,
@@ -48,6 +46,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.subject import Subject, Systems, has_texts, lettered, query_text
 from cranfield.reporting.sections.verdict import query_table, rank_cells
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
 
 MAX_LISTED = 8
 """Systems of which each has its own warnings; of more, warnings that are alike are given once."""
@@ -155,13 +154,16 @@ def _left_out(dropped: Mapping[str, str], primary: str) -> list[Block]:
     reasons: dict[str, list[str]] = {}
     for query_id, why in dropped.items():
         reasons.setdefault(why, []).append(query_id)
-    rows: list[tuple[Cell, ...]] = [(why, len(ids), join_first(ids)) for why, ids in reasons.items()]
-    columns = (Column("why"), Column("queries", "count"), Column("which", "code"))
+    columns: Columns[tuple[str, list[str]]] = (
+        Col("why", lambda row: row[0]),
+        Col("queries", lambda row: len(row[1]), "count"),
+        Col("which", lambda row: join_first(row[1]), "code"),
+    )
     queries = count_noun(len(dropped), "queries", format_count)
     names = tuple((f"{why} ({format_count(len(ids))})", ", ".join(ids)) for why, ids in reasons.items())
     return [
         Paragraph(f"{queries} could not be paired on {primary}.", "warning"),
-        Table(columns, rows, "Left out of the comparison"),
+        TableSpec("Left out of the comparison", list(reasons.items()), columns).table(shown=20),
         Details("Queries left out", (KeyValues(names),)),
     ]
 
@@ -191,18 +193,17 @@ def _most_frequent_cause(system: SystemResult, logs: Mapping[str, CallLog]) -> s
 
 
 def _outcomes(systems: Systems) -> Table:
-    counts = [system.outcomes for _, system in systems]
-    rows: list[tuple[Cell, ...]] = []
-    listed = list(zip(systems, counts, strict=True))
+    listed = [(label, system.outcomes, system) for label, system in systems]
+    kinds = list(listed[0][1])
     if len(systems) > MAX_LISTED:  # those with queries that have no answer first
         listed.sort(key=lambda row: not any(row[1].get(name) for name in NO_ANSWER))
-    for (label, system), counted in listed:
-        cells: list[Cell] = [TonedCell(n, "bad") if n and name in NO_ANSWER else n for name, n in counted.items()]
-        rows.append((label, *cells, system.n_queries))
-    columns = (Column("system"), *(Column(name, "count") for name in counts[0]), Column("queries", "count"))
-    return Table(
-        columns, rows, "Outcomes of the queries. Timeout, nonzero exit, error and unparsable output are failures"
+    columns: Columns[tuple[str, Mapping[str, int], SystemResult]] = (
+        Col("system", lambda row: row[0]),
+        Cols(kinds, lambda row, kind: TonedCell(n, "bad") if (n := row[1][kind]) and kind in NO_ANSWER else n, "count"),
+        Col("queries", lambda row: row[2].n_queries, "count"),
     )
+    caption = "Outcomes of the queries. Timeout, nonzero exit, error and unparsable output are failures"
+    return TableSpec(caption, listed, columns).table(shown=20)
 
 
 def _failures(subject: Subject) -> list[Block]:
@@ -212,29 +213,25 @@ def _failures(subject: Subject) -> list[Block]:
     for label, system in subject.systems:
         logs = subject.calls.systems[system.name].failed
         for each in system.failures:
-            query_id, outcome, reason = each.query, each.outcome, each.reason
-            log = logs.get(query_id)
-            streams = _streams(log, outcome) if log is not None else {}
-            query_ids = groups.setdefault((label, outcome, reason, _cause(streams)), [])
-            query_ids.append(query_id)
+            log = logs.get(each.query)
+            streams = _streams(log, each.outcome) if log is not None else {}
+            query_ids = groups.setdefault((label, each.outcome, each.reason, _cause(streams)), [])
+            query_ids.append(each.query)
             if streams and len(query_ids) == 1 and len(heads) < SHOWN_FAILURES:
                 codes = tuple(Code(_excerpt(text, stream), stream) for stream, text in streams.items())
-                heads.append(Details(f"Output of {label} for {query_id}", codes))
+                heads.append(Details(f"Output of {label} for {each.query}", codes))
     if not groups:
         return []
-    rows: list[tuple[Cell, ...]] = [
-        (label, outcome, reason, len(query_ids), join_first(query_ids, SHOWN_QUERIES), cause)
-        for (label, outcome, reason, cause), query_ids in groups.items()
-    ]
-    columns = (
-        Column("system"),
-        Column("outcome"),
-        Column("reason"),
-        Column("queries", "count"),
-        Column("which", "code"),
-        Column("output", "code"),
+    columns: Columns[tuple[tuple[str, str, str, str], list[str]]] = (
+        Col("system", lambda row: row[0][0]),
+        Col("outcome", lambda row: row[0][1]),
+        Col("reason", lambda row: row[0][2]),
+        Col("queries", lambda row: len(row[1]), "count"),
+        Col("which", lambda row: join_first(row[1], SHOWN_QUERIES), "code"),
+        Col("output", lambda row: row[0][3], "code"),
     )
-    return [Table(columns, rows, _failures_caption(subject.systems), shown=SHOWN_FAILURES, wrap=True), *heads]
+    spec = TableSpec(_failures_caption(subject.systems), list(groups.items()), columns)
+    return [spec.table(shown=SHOWN_FAILURES, wrap=True), *heads]
 
 
 def _failures_caption(systems: Systems) -> str:
@@ -273,35 +270,29 @@ def _excerpt(text: str, stream: str) -> str:
 
 
 def _coverage(systems: Systems) -> list[Block]:
-    rows: list[tuple[Cell, ...]] = []
     shares = [system.judged for _, system in systems]
-    has_pooled = any(share.pooled for share in shares)
-    for (label, system), share in zip(systems, shares, strict=True):
-        unjudged = (share.pooled, share.never_pooled) if has_pooled else ()
-        rows.append((label, system.mean_returned, system.n_duplicates, share.mean, *unjudged))
-    columns = (
-        Column("system"),
-        Column("results per query", "average"),
-        Column("duplicates dropped", "count"),
-        Column(str(shares[0].measure), "percent"),
-        *((Column("pooled, not judged", "count"), Column("never pooled", "count")) if has_pooled else ()),
+    first, has_pooled = shares[0].measure, any(share.pooled for share in shares)
+    columns: Columns[tuple[str, SystemResult]] = (
+        Col("system", lambda row: row[0]),
+        Col("results per query", lambda row: row[1].mean_returned, "average"),
+        Col("duplicates dropped", lambda row: row[1].n_duplicates, "count"),
+        Col(str(first), lambda row: row[1].judged.mean, "percent"),
+        Col("pooled, not judged", lambda row: row[1].judged.pooled, "count", when=has_pooled),
+        Col("never pooled", lambda row: row[1].judged.never_pooled, "count", when=has_pooled),
     )
-    within = f"; results that are not judged, to rank {shares[0].measure.cutoff}" if has_pooled else ""
-    table = Table(columns, rows, f"Results per query, and judged coverage{within}")
+    within = f"; results that are not judged, to rank {first.cutoff}" if has_pooled else ""
+    table = TableSpec(f"Results per query, and judged coverage{within}", systems, columns).table(shown=20)
     reasons = dict.fromkeys(f"No {share.measure}: {share.why}." for share in shares if share.mean is None)
     return [table, *(Paragraph(reason) for reason in reasons)]
 
 
 def _changed_answers(subject: Subject) -> list[Block]:
     """Queries whose answer changed when repeated; nothing about queries that were not repeated."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[str, str, CallLog]] = []
     notes = []
     for label, system in subject.systems:
         again, changed = _repeated(subject.calls.systems[system.name])
-        for query_id, log in changed.items():
-            rows.append(
-                (label, query_id, len(log.unstable), max(len(log.repeat_ms), len(log.unstable)), log.unstable[0])
-            )
+        rows += [(label, query_id, log) for query_id, log in changed.items()]
         if again and not changed:
             times = max(len(log.repeat_ms) for log in again.values())
             what = "once" if times == 1 else f"{format_count(times)} times"
@@ -311,17 +302,16 @@ def _changed_answers(subject: Subject) -> list[Block]:
                     f"repeated {what}; no answer changed."
                 )
             )
-    if not rows:
-        return [*notes]
-    columns = (
-        Column("system"),
-        Column("query", "query id"),
-        Column("changed", "count"),
-        Column("repeats", "count"),
-        Column("first difference", "code"),
+    columns: Columns[tuple[str, str, CallLog]] = (
+        Col("system", lambda row: row[0]),
+        Col("query", lambda row: row[1], "query id"),
+        Col("changed", lambda row: len(row[2].unstable), "count"),
+        Col("repeats", lambda row: max(len(row[2].repeat_ms), len(row[2].unstable)), "count"),
+        Col("first difference", lambda row: row[2].unstable[0], "code"),
     )
-    table = Table(columns, rows, "Answers that changed when the query was repeated", shown=SHOWN_CHANGES)
-    return [*notes, table] if len(rows) <= SHOWN_CHANGES else [*notes, Details(table.caption, (table,), in_text=True)]
+    table = TableSpec("Answers that changed when the query was repeated", rows, columns).table(shown=SHOWN_CHANGES)
+    shown = table if len(rows) <= SHOWN_CHANGES else Details(table.caption, (table,), in_text=True)
+    return [*notes, shown] if rows else [*notes]
 
 
 def _unsteady(calls: SystemCalls) -> list[str]:
@@ -340,16 +330,21 @@ def _repeated(calls: SystemCalls) -> tuple[Mapping[str, CallLog], Mapping[str, C
 
 def returned_fields(subject: Subject) -> list[Block]:
     """A row for each field of each system: how many answers have it, and a summary of its values; nothing where there are none."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[str, str, list[Any]]] = []
     for place, label in enumerate(subject.labels):
-        answers = {q: side.fields for q, query in subject.queries.items() if (side := query.sides[place]).fields}
-        for name in dict.fromkeys(name for fields in answers.values() for name in fields):
-            values = [fields[name] for fields in answers.values() if fields.get(name) is not None]
-            rows.append((label, name, len(values), _in_short(values)))
-    if not rows:
-        return []
-    columns = (Column("system"), Column("field", "code"), Column("answers", "count"), Column("in short"))
-    return [Table(columns, rows, "Fields of the answers; every value is in results.json and the run")]
+        answers = [side.fields for query in subject.queries.values() if (side := query.sides[place]).fields]
+        rows += [
+            (label, name, [fields[name] for fields in answers if fields.get(name) is not None])
+            for name in dict.fromkeys(name for fields in answers for name in fields)
+        ]
+    columns: Columns[tuple[str, str, list[Any]]] = (
+        Col("system", lambda row: row[0]),
+        Col("field", lambda row: row[1], "code"),
+        Col("answers", lambda row: len(row[2]), "count"),
+        Col("in short", lambda row: _in_short(row[2])),
+    )
+    caption = "Fields of the answers; every value is in results.json and the run"
+    return [TableSpec(caption, rows, columns).table(shown=20)] if rows else []
 
 
 def _in_short(values: Sequence[Any]) -> str:
@@ -403,26 +398,26 @@ def _against_baseline(subject: Subject) -> list[Block]:
     """The differences of a pair; of many systems the median difference to the baseline, a row each."""
     if subject.pair is not None:
         return [
-            block for each in subject.calls.impacts.values() for block in (Paragraph(each.sentence), _differences(each))
+            block
+            for each in subject.calls.impacts.values()
+            for block in (
+                Paragraph(each.sentence),
+                _differences(
+                    f"Latency differences. {RESAMPLED}",
+                    [(found.what, found, each) for found in (each.median, each.p50, each.p95) if found is not None],
+                    each.alpha,
+                    ("B minus A", "difference"),
+                ),
+            )
         ]
     if (many := subject.many) is None or many.baseline is None:
         return []
-    baseline = many.baseline
-    rows: list[tuple[Cell, ...]] = []
-    why: list[NoVerdict] = []
-    for name, impact in subject.calls.impacts.items():
-        if impact.median is not None:
-            rows.append((name, *_with_ends(impact.median), impact.median.verdict.text, impact.n))
-            why += (replace(reason, system=reason.system or name) for reason in impact.incomparable)
-    columns = (
-        Column("system"),
-        Column("median difference", "ms"),
-        Column(f"{format_level(many.alpha)} CI", "ms"),
-        Column("verdict"),
-        Column("queries", "count"),
-    )
-    caption = f"Latency minus that of {baseline}, per query"
-    return [Table(columns, rows, caption, shown=None), *_no_verdict(why)] if rows else []
+    impacts = subject.calls.impacts.items()
+    rows = [(name, impact.median, impact) for name, impact in impacts if impact.median is not None]
+    why = [replace(reason, system=reason.system or name) for name, _, impact in rows for reason in impact.incomparable]
+    caption = f"Latency minus that of {many.baseline}, per query"
+    table = _differences(caption, rows, many.alpha, ("system", "median difference"))
+    return [table, *_no_verdict(why)] if rows else []
 
 
 def moved_latencies(subject: Subject) -> tuple[str, ...]:
@@ -468,55 +463,41 @@ def _cautions(timed: Sequence[tuple[str, LatencySummary]]) -> list[str]:
 
 
 def _percentiles(timed: Sequence[tuple[str, LatencySummary]]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            label,
-            summary.n,
-            summary.mean_ms,
-            summary.p50_ms,
-            summary.p95_ms,
-            summary.p99_ms,
-            summary.max_ms,
-            summary.n_timeouts + summary.n_errors,
-            summary.n_retried,
-            summary.cached_share,
-        )
-        for label, summary in timed
-    ]
-    columns = (
-        Column("system"),
-        Column("calls", "count"),
-        Column("mean", "ms"),
-        Column("p50", "ms"),
-        Column("p95", "ms"),
-        Column("p99", "ms"),
-        Column("max", "ms"),
-        Column("failed", "count"),
-        Column("retried", "count"),
-        Column("kept", "percent"),
+    columns: Columns[tuple[str, LatencySummary]] = (
+        Col("system", lambda row: row[0]),
+        Col("calls", lambda row: row[1].n, "count"),
+        Col("mean", lambda row: row[1].mean_ms, "ms"),
+        Col("p50", lambda row: row[1].p50_ms, "ms"),
+        Col("p95", lambda row: row[1].p95_ms, "ms"),
+        Col("p99", lambda row: row[1].p99_ms, "ms"),
+        Col("max", lambda row: row[1].max_ms, "ms"),
+        Col("failed", lambda row: row[1].n_timeouts + row[1].n_errors, "count"),
+        Col("retried", lambda row: row[1].n_retried, "count"),
+        Col("kept", lambda row: row[1].cached_share, "percent"),
     )
     caption = (
         "Time per call, including process start. Kept: answers of an earlier collection, with their original times"
     )
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, timed, columns).table()
 
 
-def _differences(impact: LatencyImpact) -> Table:
-    found = [difference for difference in (impact.median, impact.p50, impact.p95) if difference is not None]
-    rows: list[tuple[Cell, ...]] = [
-        (difference.what, *_with_ends(difference), difference.verdict.text, impact.n) for difference in found
-    ]
-    columns = (
-        Column("B minus A"),
-        Column("difference", "ms"),
-        Column(f"{format_level(impact.alpha)} CI", "ms"),
-        Column("verdict"),
-        Column("queries", "count"),
+def _differences(
+    caption: str,
+    rows: Sequence[tuple[str, LatencyDifference, LatencyImpact]],
+    alpha: float,
+    headings: tuple[str, str],
+) -> Table:
+    columns: Columns[tuple[str, LatencyDifference, LatencyImpact]] = (
+        Col(headings[0], lambda row: row[0]),
+        Col(headings[1], lambda row: _with_ends(row[1])[0], "ms"),
+        Col(f"{format_level(alpha)} CI", lambda row: _with_ends(row[1])[1], "ms"),
+        Col("verdict", lambda row: row[1].verdict.text),
+        Col("queries", lambda row: row[2].n, "count"),
     )
-    return Table(columns, rows, f"Latency differences. {RESAMPLED}", shown=None)
+    return TableSpec(caption, rows, columns).table()
 
 
-def _with_ends(found: LatencyDifference) -> tuple[Cell, Cell]:
+def _with_ends(found: LatencyDifference) -> tuple[str, str | None]:
     """A difference and its interval, all to the same decimals."""
     low, high = found.ci_ms
     if low is None or high is None:
@@ -527,7 +508,6 @@ def _with_ends(found: LatencyDifference) -> tuple[Cell, Cell]:
 
 SHOWN_ANSWERS = 5
 EXPECTED_ITEMS, MISSED_ITEMS = 6, 3
-MISSED = Column("expected and missed", "code")
 LABEL = 40
 """Columns of a query in the line of the section while it is closed."""
 MATCHED = 72
@@ -589,8 +569,18 @@ def _lowest(record: EvaluationResult) -> Section | None:
     query_ids = sorted(values, key=lambda q: sign_of(measure) * values[q])[:SHOWN_ANSWERS]
     if not query_ids:
         return None
-    ranks = rank_cells(record, 0)
-    blocks: list[Block] = [_lowest_table(record, measure, query_ids)]
+    ranks, queries = rank_cells(record, 0), record.queries or {}
+    end = "Lowest" if CATALOGUE[measure.name].higher_is_better else "Highest"
+    columns: Columns[str] = (
+        Col("query", lambda query: query, "query id"),
+        Col("text", lambda query: query_text(record, query), "code", when=has_texts(record)),
+        Col(str(measure), values.__getitem__, "value"),
+        Col("rank", ranks.__getitem__, "count"),
+        Col("outcome", lambda query: queries[query].sides[0].outcome),
+        _missed([queries[query].sides[0] for query in query_ids], lambda query: queries[query].sides[0]),
+    )
+    caption = f"{end} on {measure}, and the rank of the first relevant result"
+    blocks: list[Block] = [TableSpec(caption, query_ids, columns).table(shown=20)]
     blocks += [
         Details(
             f"{query_label(record, query_id)}: {measure} {format_value(values[query_id])}, {_rank_words(ranks[query_id])}",
@@ -603,64 +593,36 @@ def _lowest(record: EvaluationResult) -> Section | None:
     return Section("answers", "Worst queries", tuple(blocks), worst)
 
 
-def _lowest_table(record: EvaluationResult, measure: Measure, query_ids: Sequence[str]) -> Table:
-    texts = (Column("text", "code"),) if has_texts(record) else ()
-    ranks, queries, (system,) = rank_cells(record, 0), record.queries or {}, record.systems
-    rows: list[tuple[Cell, ...]] = [
-        (
-            query_id,
-            *((query_text(record, query_id),) if texts else ()),
-            system.queries[query_id][measure],
-            ranks[query_id],
-            queries[query_id].sides[0].outcome,
-            join_first(queries[query_id].sides[0].missed, MISSED_ITEMS),
-        )
-        for query_id in query_ids
-    ]
-    columns = (
-        Column("query", "query id"),
-        *texts,
-        Column(str(measure), "value"),
-        Column("rank", "count"),
-        Column("outcome"),
-        MISSED,
-    )
-    return _without_empty_missed(
-        columns,
-        rows,
-        f"{'Lowest' if CATALOGUE[measure.name].higher_is_better else 'Highest'} on {measure}, and the rank of the first relevant result",
-    )
-
-
 def by_query(subject: Subject) -> Section | None:
     """A row for every query of every system: outcome and every value; None unless requested."""
     if not subject.by_query:
         return None
-    record, measures, queries = subject.record, subject.measures, subject.queries
-    several, texts = len(record.systems) > 1, has_texts(record)
-    rows: list[tuple[Cell, ...]] = []
-    for place, system in enumerate(record.systems):
-        for query_id, values in system.queries.items():
-            side = queries[query_id].sides[place]
-            about = [
-                query_id,
-                *([system.name] if several else []),
-                *([queries[query_id].text] if texts else []),
-            ]
-            found = [values.get(measure) for measure in measures]
-            rows.append((*about, side.outcome, *found, join_first(side.missed, MISSED_ITEMS)))
-    columns = [Column("query", "query id")]
-    columns += [Column("system")] if several else []
-    columns += [Column("text", "code")] if texts else []
-    columns += [Column("outcome"), *(Column(str(measure), "value") for measure in measures)]
-    table = replace(_without_empty_missed((*columns, MISSED), rows, "Every query"), shown=None)
+    record, queries = subject.record, subject.queries
+    rows = [
+        (query_id, system, queries[query_id].sides[place])
+        for place, system in enumerate(record.systems)
+        for query_id in system.queries
+    ]
+    columns: Columns[tuple[str, SystemResult, SystemAnswer]] = (
+        Col("query", lambda row: row[0], "query id"),
+        Col("system", lambda row: row[1].name, when=len(record.systems) > 1),
+        Col("text", lambda row: queries[row[0]].text, "code", when=has_texts(record)),
+        Col("outcome", lambda row: row[2].outcome),
+        Cols(subject.measures, lambda row, measure: row[1].queries[row[0]].get(measure), "value"),
+        _missed([side for _, _, side in rows], lambda row: row[2]),
+    )
+    table = TableSpec("Every query", rows, columns).table()
     return Section("queries", "Per-query results", (table,), count_noun(len(rows), "rows", format_count))
 
 
-def _without_empty_missed(columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], caption: str) -> Table:
-    """The table, without its last column where nothing that is expected was missed."""
-    last = None if any(row[-1] for row in rows) else -1
-    return Table(tuple(columns[:last]), [row[:last] for row in rows], caption)
+def _missed(shown: Sequence[SystemAnswer], side: Callable[[Row], SystemAnswer]) -> Col[Row]:
+    """Expected items that were missed; no column where none was."""
+    return Col(
+        "expected and missed",
+        lambda row: join_first(side(row).missed, MISSED_ITEMS),
+        "code",
+        when=any(each.missed for each in shown),
+    )
 
 
 def query_label(record: EvaluationResult, query_id: str) -> str:
@@ -738,25 +700,20 @@ def confusion(subject: Subject) -> Section | None:
     tables = [(label, found) for label, system in subject.systems for found in system.confusion]
     if not tables:
         return None
-    rows: list[tuple[Cell, ...]] = [
-        (label, found.field, found.stratum, found.accuracy, found.interval, found.commonest, found.n)
-        for label, found in tables
-    ]
-    level = format_level(1 - tables[0][1].level)
-    columns = (
-        Column("system"),
-        Column("field", "code"),
-        Column("expected", "code"),
-        Column("accuracy", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("commonest value", "value"),
-        Column("n", "count"),
+    columns: Columns[tuple[str, Confusion]] = (
+        Col("system", lambda row: row[0]),
+        Col("field", lambda row: row[1].field, "code"),
+        Col("expected", lambda row: row[1].stratum, "code"),
+        Col("accuracy", lambda row: row[1].accuracy, "value"),
+        Col(f"{format_level(1 - tables[0][1].level)} CI", lambda row: row[1].interval, "interval"),
+        Col("commonest value", lambda row: row[1].commonest, "value"),
+        Col("n", lambda row: row[1].n, "count"),
     )
     caption = "Accuracy, its Wilson interval, and the accuracy of always predicting the commonest expected value"
-    blocks: list[Block] = [Table(columns, rows, caption)]
+    blocks: list[Block] = [TableSpec(caption, tables, columns).table(shown=20)]
     blocks += _expected_errors(tables)
     for label, found in tables:
-        blocks += _counts(label, found)
+        blocks += [*_counts(label, found), *_confusion_notes(label, found)]
     accuracies = [f"{label} {format_value(found.accuracy)}" for label, found in tables if found.accuracy is not None]
     key_figure = f"accuracy {join_first(accuracies, SHOWN)}" if accuracies else "no accuracy"
     return Section("confusion", "Predicted and expected", tuple(blocks), key_figure)
@@ -764,67 +721,52 @@ def confusion(subject: Subject) -> Section | None:
 
 def _expected_errors(tables: Sequence[tuple[str, Confusion]]) -> list[Block]:
     """How often each system picked the wrong task type that the labels expect."""
-    found = [(label, table.field, errors) for label, table in tables if (errors := table.expected_errors) is not None]
-    rows: list[tuple[Cell, ...]] = [
-        (label, field, e.n_as_expected, e.share, e.interval, e.n_right, e.n - e.n_as_expected - e.n_right, e.n)
-        for label, field, e in found
-    ]
+    rows = [(label, table.field, errors) for label, table in tables if (errors := table.expected_errors) is not None]
     if not rows:
         return []
-    level = format_level(1 - found[0][2].level)
-    columns = (
-        Column("system"),
-        Column("field", "code"),
-        Column("expected wrong type", "count"),
-        Column("share", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("right type", "count"),
-        Column("other", "count"),
-        Column("n", "count"),
+    columns: Columns[tuple[str, str, ExpectedErrors]] = (
+        Col("system", lambda row: row[0]),
+        Col("field", lambda row: row[1], "code"),
+        Col("expected wrong type", lambda row: row[2].n_as_expected, "count"),
+        Col("share", lambda row: row[2].share, "value"),
+        Col(f"{format_level(1 - rows[0][2].level)} CI", lambda row: row[2].interval, "interval"),
+        Col("right type", lambda row: row[2].n_right, "count"),
+        Col("other", lambda row: row[2].n - row[2].n_as_expected - row[2].n_right, "count"),
+        Col("n", lambda row: row[2].n, "count"),
     )
-    return [
-        Table(
-            columns,
-            rows,
-            "Queries whose label names a wrong task type that a classifier is expected to pick, and what it picked",
-        )
-    ]
+    caption = "Queries whose label names a wrong task type that a classifier is expected to pick, and what it picked"
+    return [TableSpec(caption, rows, columns).table(shown=20)]
 
 
 def _counts(label: str, found: Confusion) -> list[Block]:
     shown, rest = found.predicted[:MAX_LABELS], len(found.predicted) - MAX_LABELS
-    others = (Column(f"{format_count(rest)} others", "count"),) if rest > 0 else ()
-    columns = (Column(found.stratum), *(Column(name, "count") for name in shown), *others)
-    columns += (Column("n", "count"), Column("recall", "value"))
-    rows: list[tuple[Cell, ...]] = [
-        (
-            name,
-            *counts[:MAX_LABELS],
-            *([sum(counts[MAX_LABELS:])] if others else []),
-            sum(counts),
-            found.recall[name],
-        )
-        for name, counts in zip(found.expected, found.counts, strict=True)
-    ]
-    blocks: list[Block] = [
-        Table(columns, rows, f"{label}: {found.stratum} expected (rows), {found.field} predicted (columns)")
-    ]
-    precisions: list[tuple[Cell, ...]] = [
-        (name, sum(row[place] for row in found.counts), found.precision[name])
-        for place, name in enumerate(found.predicted)
-        if name in found.expected and found.is_prediction
-    ]
-    if precisions:
-        titles = (Column(found.field), Column("predicted", "count"), Column("precision", "value"))
-        blocks.append(Table(titles, precisions, f"{label}: precision of each predicted value"))
+    columns: Columns[tuple[str, Sequence[int]]] = (
+        Col(found.stratum, lambda row: row[0]),
+        Cols(range(len(shown)), lambda row, place: row[1][place], "count", shown.__getitem__),
+        Col(f"{format_count(rest)} others", lambda row: sum(row[1][MAX_LABELS:]), "count", when=rest > 0),
+        Col("n", lambda row: sum(row[1]), "count"),
+        Col("recall", lambda row: found.recall[row[0]], "value"),
+    )
+    caption = f"{label}: {found.stratum} expected (rows), {found.field} predicted (columns)"
+    counts = TableSpec(caption, list(zip(found.expected, found.counts, strict=True)), columns).table(shown=20)
+    of_predicted: Columns[tuple[int, str]] = (
+        Col(found.field, lambda row: row[1]),
+        Col("predicted", lambda row: sum(of_expected[row[0]] for of_expected in found.counts), "count"),
+        Col("precision", lambda row: found.precision[row[1]], "value"),
+    )
+    right = [row for row in enumerate(found.predicted) if row[1] in found.expected and found.is_prediction]
+    precisions = TableSpec(f"{label}: precision of each predicted value", right, of_predicted).table(shown=20)
+    return [counts, *([precisions] if right else [])]
+
+
+def _confusion_notes(label: str, found: Confusion) -> Iterator[Block]:
     if not found.is_prediction:
         sentence = f"{label}: no value of {found.field} is a value of {found.stratum}, so there is no accuracy."
-        blocks.append(Paragraph(sentence, "note"))
+        yield Paragraph(sentence, "note")
     if found.differs_by_case:
         pairs = and_list([f"{value} is {expected}" for value, expected in found.differs_by_case.items()])
-        blocks.append(Paragraph(f"{label}: {pairs} in different case, and counts as a different value.", "warning"))
+        yield Paragraph(f"{label}: {pairs} in different case, and counts as a different value.", "warning")
     if found.n_unanswered:
         left_out = count_noun(found.n_unanswered, "queries", format_count)
         have, are = ("has", "is") if found.n_unanswered == 1 else ("have", "are")
-        blocks.append(Paragraph(f"{label}: {left_out} failed or {have} no answer, and {are} not in the table.", "note"))
-    return blocks
+        yield Paragraph(f"{label}: {left_out} failed or {have} no answer, and {are} not in the table.", "note")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import astuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from cranfield.base.errors import UnknownNameError
 from cranfield.base.numbers import (
@@ -19,7 +19,7 @@ from cranfield.base.numbers import (
 )
 from cranfield.base.words import and_list
 from cranfield.evaluation.many import LeaderboardLine, PairComparison, Ranks
-from cranfield.evaluation.result import EvaluationResult, ManyResult
+from cranfield.evaluation.result import EvaluationResult, ManyResult, SystemResult
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -32,17 +32,16 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Chart,
-    Column,
     Details,
     Paragraph,
     Section,
     Swatch,
     Table,
     TonedCell,
-    tidy_table,
 )
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject, lettered, mean_cells, news_of, shaded, short_names
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, interval
 from cranfield.stats.table import TESTS
 
 MAX_PAIRS_LISTED, MAX_PAIRS_DRAWN = 15, 45
@@ -105,7 +104,11 @@ def pairs(subject: Subject) -> Section | None:
         Paragraph(f"{note} {_tukey_count(many)}"),
         *_forest("pairs", many.pairs, many, labels, "second minus first"),
         _pair_table(many.pairs, many, labels, f"All pairs on {many.primary}"),
-        *_matrix(many, subject.labels),
+        *(
+            (Details("Wins, ties and losses as a matrix", (_wins(many, subject.labels),)),)
+            if len(short) <= MAX_IN_MATRIX
+            else ()
+        ),
     )
     return Section("pairs", "Pairs", blocks, key_figure)
 
@@ -134,50 +137,27 @@ def _tukey_count(many: ManyResult) -> str:
     )
 
 
-def _matrix(many: ManyResult, labels: Sequence[str]) -> tuple[Block, ...]:
-    if len(many.names) > MAX_IN_MATRIX:
-        return ()
-    return (Details("Wins, ties and losses as a matrix", (_wins(many, labels),)),)
-
-
 def _pair_table(
-    pairs: Sequence[PairComparison],
-    many: ManyResult,
-    labels: Sequence[str],
-    caption: str,
-    *,
-    with_tukey: bool = True,
+    pairs: Sequence[PairComparison], many: ManyResult, labels: Sequence[str], caption: str, *, with_tukey: bool = True
 ) -> Table:
     """A row for each pair. Simultaneous intervals stand with the adjusted p alone; Tukey's family is always all systems."""
-    alone = many.adjust != "max-t"
-    spec = TESTS[many.test]
-    estimate = () if spec.is_of_mean else (Column(spec.estimate, "delta"),)
-    columns = (
-        Column("pair"),
-        Column("verdict"),
-        *estimate,
-        Column("difference" if spec.is_of_mean else "mean diff.", "delta"),
-        Column(f"{format_level(many.alpha)} CI", "delta interval"),
-        *((Column("p", "p"),) if alone else ()),
-        Column(f"p {many.adjusted}", "p"),
-        *((Column("p Tukey", "p"),) if with_tukey else ()),
-        Column("wins / ties / losses", "count"),
+    is_of_mean = TESTS[many.test].is_of_mean
+    columns: Columns[tuple[str, PairComparison]] = (
+        Col("pair", lambda row: row[0]),
+        Col("verdict", lambda row: TonedCell(row[1].verdict.text, news_of(row[1].verdict))),
+        Col(TESTS[many.test].estimate, lambda row: _toned(row[1], row[1].estimate), "delta", when=not is_of_mean),
+        Col("difference" if is_of_mean else "mean diff.", lambda row: _toned(row[1], row[1].delta), "delta"),
+        Col(f"{format_level(many.alpha)} CI", lambda row: interval(row[1].result), "delta interval"),
+        Col("p", lambda row: row[1].result.p_two_sided, "p", when=many.adjust != "max-t"),
+        Col(f"p {many.adjusted}", lambda row: row[1].result.p_adjusted, "p"),
+        Col("p Tukey", lambda row: row[1].p_tukey, "p", when=with_tukey),
+        Col("wins / ties / losses", lambda row: f"{row[1].wins} / {row[1].ties} / {row[1].losses}", "count"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            label,
-            TonedCell(pair.verdict.text, news_of(pair.verdict)),
-            *((TonedCell(pair.estimate, news_of(pair.verdict)),) if estimate else ()),
-            TonedCell(pair.delta, news_of(pair.verdict)),
-            (pair.result.ci_low, pair.result.ci_high),
-            *((pair.result.p_two_sided,) if alone else ()),
-            pair.result.p_adjusted,
-            *((pair.p_tukey,) if with_tukey else ()),
-            f"{pair.wins} / {pair.ties} / {pair.losses}",
-        )
-        for label, pair in zip(labels, pairs, strict=True)
-    ]
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, list(zip(labels, pairs, strict=True)), columns).table()
+
+
+def _toned(pair: PairComparison, value: float | None) -> TonedCell:
+    return TonedCell(value, news_of(pair.verdict))
 
 
 def _forest(
@@ -223,15 +203,13 @@ def _wins(many: ManyResult, labels: Sequence[str]) -> Table:
     for pair in many.pairs:
         found[pair.second, pair.first] = f"{pair.wins} / {pair.ties} / {pair.losses}"
         found[pair.first, pair.second] = f"{pair.losses} / {pair.ties} / {pair.wins}"
-    short = short_names(many.names)
-    columns = (Column("wins / ties / losses"), *(Column(letter, "count") for letter in short))
-    rows: list[tuple[Cell, ...]] = [
-        (label, *(found.get((name, other), UNKNOWN) for other in many.names))
-        for label, name in zip(labels, many.names, strict=True)
-    ]
-    return Table(
-        columns, rows, f"Queries that the row wins, ties and loses against the column, on {many.primary}", shown=None
+    short = dict(zip(many.names, short_names(many.names), strict=True))
+    columns: Columns[tuple[str, str]] = (
+        Col("wins / ties / losses", lambda row: row[0]),
+        Cols(many.names, lambda row, other: found.get((row[1], other), UNKNOWN), "count", short.__getitem__),
     )
+    caption = f"Queries that the row wins, ties and loses against the column, on {many.primary}"
+    return TableSpec(caption, list(zip(labels, many.names, strict=True)), columns).table()
 
 
 def ranks(subject: Subject) -> Section | None:
@@ -249,17 +227,22 @@ def ranks(subject: Subject) -> Section | None:
         rows.append((name, result.statistic, result.p_two_sided, how, result.note or ""))
         if extra.get("p_f") is not None:
             rows.append(("Iman-Davenport", extra.get("f"), extra.get("p_f"), "F of the same ranks", ""))
-    columns = (Column("test"), Column("statistic", "statistic"), Column("p", "p"), Column("of"), Column("note"))
-    alike = Table(
-        columns, rows, "Omnibus tests. A small p: not all systems are equal; it does not say which differ", shown=None
+    columns: Columns[tuple[Cell, ...]] = (
+        Col("test", lambda row: row[0]),
+        Col("statistic", lambda row: row[1], "statistic"),
+        Col("p", lambda row: row[2], "p"),
+        Col("of", lambda row: row[3]),
+        Col("note", lambda row: row[4]),
     )
+    caption = "Omnibus tests. A small p: not all systems are equal; it does not say which differ"
     about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
     if len(many.names) > MAX_RANKS_DRAWN:
         means: Block = Details("Mean ranks", (_rank_table(many, many.ranks, subject.labels),))
     else:
         means = _rank_figure(many, many.ranks, subject.labels)
     key_figure = ", ".join(f"{name} p {format_p(result.p_two_sided)}" for name, result in many.omnibus.items())
-    return Section("ranks", "Omnibus tests and ranks", (alike, means, about), key_figure)
+    blocks = (TableSpec(caption, rows, columns).table(), means, about)
+    return Section("ranks", "Omnibus tests and ranks", blocks, key_figure)
 
 
 ABOUT_THE_TESTS = (
@@ -276,20 +259,24 @@ ABOUT_THE_TESTS = (
 
 
 def _rank_table(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Table:
-    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
     joined: dict[str, list[str]] = {name: [] for name in many.names}
     for number, group in enumerate(ranks.groups, start=1):
         for name in group:
             joined[name].append(str(number))
-    rows: list[tuple[Cell, ...]] = [
-        (labels[place], f"{ranks.means[many.names[place]]:.2f}", _bars(joined[many.names[place]])) for place in order
-    ]
-    return Table(
-        (Column("system"), Column("mean rank", "average"), Column("bars")),
-        rows,
-        f"Mean ranks. Systems that share a bar are within the critical difference of {ranks.critical_difference:.2f}",
-        shown=None,
+    columns: Columns[tuple[str, str]] = (
+        Col("system", lambda row: row[1]),
+        Col("mean rank", lambda row: f"{ranks.means[row[0]]:.2f}", "average"),
+        Col("bars", lambda row: _bars(joined[row[0]])),
     )
+    caption = (
+        f"Mean ranks. Systems that share a bar are within the critical difference of {ranks.critical_difference:.2f}"
+    )
+    return TableSpec(caption, _by_rank(many, ranks, labels), columns).table()
+
+
+def _by_rank(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and label of each system, the best mean rank first."""
+    return sorted(zip(many.names, labels, strict=True), key=lambda row: ranks.means[row[0]])
 
 
 def _bars(numbers: Sequence[str]) -> str:
@@ -298,16 +285,14 @@ def _bars(numbers: Sequence[str]) -> str:
 
 
 def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Chart:
-    order = sorted(range(len(many.names)), key=lambda place: (ranks.means[many.names[place]], place))
-    names = [many.names[place] for place in order]
-    drawn = [
-        RankedSystem(labels[place], ranks.means[many.names[place]], many.names[place] in many.best) for place in order
-    ]
+    ordered = _by_rank(many, ranks, labels)
+    names = [name for name, _ in ordered]
+    drawn = [RankedSystem(label, ranks.means[name], name in many.best) for name, label in ordered]
     groups = [
         (min(names.index(name) for name in group), max(names.index(name) for name in group)) for group in ranks.groups
     ]
     spec, narrow = (mean_ranks(drawn, groups, ranks.critical_difference, screen) for screen in SCREENS)
-    means = "; ".join(f"{labels[place]} {ranks.means[many.names[place]]:.2f}" for place in order)
+    means = "; ".join(f"{label} {ranks.means[name]:.2f}" for name, label in ordered)
     bars = "; ".join(f"no significant difference between {and_list(group)}" for group in ranks.groups) or "all differ"
     return Chart(
         "ranks",
@@ -316,10 +301,7 @@ def _rank_figure(many: ManyResult, ranks: Ranks, labels: Sequence[str]) -> Chart
         spec,
         narrow,
         _rank_table(many, ranks, labels),
-        (
-            ("good", "among the best (pairwise tests)"),
-            ("same", "not among the best"),
-        ),
+        (("good", "among the best (pairwise tests)"), ("same", "not among the best")),
         in_text=True,
     )
 
@@ -330,13 +312,10 @@ def measure_agreement(subject: Subject) -> Section | None:
     if many is None or not many.orders:
         return None
     measures = list(dict.fromkeys(measure for agreement in many.orders for measure in (agreement.a, agreement.b)))
-    tau = {(agreement.a, agreement.b): agreement.tau for agreement in many.orders} | {
-        (agreement.b, agreement.a): agreement.tau for agreement in many.orders
-    }
-    columns = (Column("tau"), *(Column(str(measure), "effect") for measure in measures))
-    rows: list[tuple[Cell, ...]] = [
-        (str(row), *(1.0 if row == column else tau[row, column] for column in measures)) for row in measures
-    ]
+    tau: dict[tuple[Measure, Measure], float | None] = {(measure, measure): 1.0 for measure in measures}
+    for agreement in many.orders:
+        tau[agreement.a, agreement.b] = tau[agreement.b, agreement.a] = agreement.tau
+    columns: Columns[Measure] = (Col("tau", str), Cols(measures, lambda row, column: tau[row, column], "effect"))
     note = (
         f"Kendall's tau between the rankings of the {len(many.names)} systems by two measures: +1 is the same order, −1 the "
         "reverse. With few systems tau takes few values."
@@ -345,7 +324,7 @@ def measure_agreement(subject: Subject) -> Section | None:
     return Section(
         "orders",
         "Agreement of the measures",
-        (Paragraph(note), Table(columns, rows, "Kendall's tau of the system rankings", shown=None)),
+        (Paragraph(note), TableSpec("Kendall's tau of the system rankings", measures, columns).table()),
         f"tau from {format_effect(min(known))} to {format_effect(max(known))}" if known else "no tau",
     )
 
@@ -360,6 +339,9 @@ LEGEND: tuple[tuple[Swatch, str], ...] = (
     ("good", "best: no system is significantly better"),
     ("same", "not among the best"),
 )
+MEANS_CAPTION = "Means of every measure. * primary measure"
+BoardLine = tuple[str, LeaderboardLine, Summary]
+"""Label and line of a system, and its primary measure."""
 FEW_SYSTEMS = 8
 """Up to so many systems the means of every measure have a column for each system, and are in plain text too."""
 
@@ -369,32 +351,29 @@ def leaderboard(subject: Subject) -> Section | None:
     many = subject.many
     if many is None:
         return None
-    board = _board(many, subject.sort)
-    blocks: list[Block] = [*_means_figure(many, subject.sort, board), board]
-    few = len(many.names) <= FEW_SYSTEMS
-    blocks.append(_means(many) if few else Details("Means of every measure", (_means_by_system(many, subject.sort),)))
-    ranks = many.ranks.means if many.ranks is not None else None
-    rows: list[tuple[Cell, ...]] = []
-    for label, line, summary in board_lines(many, subject.sort):
-        rank = UNKNOWN if ranks is None else f"{ranks[line.system]:.2f}"
-        rows.append((label, summary.median, summary.std, rank))
-    columns = (
-        Column("system"),
-        Column("median", "value"),
-        Column("std. dev.", "value"),
-        Column("mean rank", "average"),
+    spec, ranks = _board(many, subject.sort), many.ranks
+    board, few = spec.table(), len(many.names) <= FEW_SYSTEMS
+    spread: Columns[BoardLine] = (
+        Col("system", lambda row: row[0]),
+        Col("median", lambda row: row[2].median, "value"),
+        Col("std. dev.", lambda row: row[2].std, "value"),
+        Col("mean rank", lambda row: UNKNOWN if ranks is None else f"{ranks.means[row[1].system]:.2f}", "average"),
     )
-    blocks.append(
+    caption = f"{many.primary} over the queries. Mean rank: 1 is best"
+    blocks = (
+        *_means_figure(many, subject.sort, board),
+        board,
+        _means(many) if few else Details("Means of every measure", (_means_by_system(many, subject.sort),)),
         Details(
             "Median, standard deviation and mean rank",
-            (Table(columns, rows, f"{many.primary} over the queries. Mean rank: 1 is best", shown=None),),
+            (TableSpec(caption, spec.rows, spread).table(),),
             in_text=few,
-        )
+        ),
     )
-    return Section("systems", "Systems", tuple(blocks))
+    return Section("systems", "Systems", blocks)
 
 
-def board_lines(many: ManyResult, sort: str) -> list[tuple[str, LeaderboardLine, Summary]]:
+def board_lines(many: ManyResult, sort: str) -> list[BoardLine]:
     """The systems in the order asked for: label, line, and the primary measure.
 
     Args:
@@ -440,16 +419,7 @@ def check_order(sort: str, measures: Iterable[Measure]) -> None:
         UnknownNameError: neither.
     """
     if sort not in SORTS:
-        _measure_named(sort, measures, SORTS)
-
-
-def _measure_named(sort: str, measures: Iterable[Measure], others: Sequence[str]) -> Measure:
-    """The measure of that spelling, in any case."""
-    by_spelling = {str(measure): measure for measure in measures}
-    found = next((measure for text, measure in by_spelling.items() if text.lower() == sort.lower()), None)
-    if found is None:
-        raise UnknownNameError.among("order", sort, (*others, *by_spelling))
-    return found
+        _measure_of(sort, measures, SORTS)
 
 
 def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Evaluation]:
@@ -470,38 +440,34 @@ def sorted_evaluations(evaluations: Sequence[Evaluation], sort: str) -> list[Eva
     return sorted(evaluations, key=badness)
 
 
-def _board(many: ManyResult, sort: str) -> Table:
+def _board(many: ManyResult, sort: str) -> TableSpec[BoardLine]:
+    """A line for each system: in reports with the means of few measures, in CSV with those of all."""
     measures = [m for m in many.means if m != many.primary and not CATALOGUE[m.name].diagnostic][:SHOWN_MEASURES]
-    others = [
-        dict(zip(many.names, mean_cells([row.mean for row in many.means[measure].values()], measure), strict=True))
-        for measure in measures
-    ]
-    rows: list[tuple[Cell, ...]] = []
-    for label, line, summary in board_lines(many, sort):
-        role = {"best": line.system in many.best, "baseline": line.system == many.baseline}
-        rows.append(
-            (
-                line.rank,
-                label,
-                line.group or UNKNOWN,
-                summary.mean,
-                (summary.ci_low, summary.ci_high),
-                line.better_than,
-                line.worse_than,
-                *(cells[line.system] for cells in others),
-                ", ".join(word for word, holds in role.items() if holds),
-            )
+    others = {
+        measure: dict(
+            zip(many.names, mean_cells([row.mean for row in many.means[measure].values()], measure), strict=True)
         )
-    columns = (
-        Column("#", "count"),
-        Column("system"),
-        Column("group"),
-        Column(str(many.primary), "value"),
-        Column(f"{format_level(many.alpha)} CI", "interval"),
-        Column("better than", "count"),
-        Column("worse than", "count"),
-        *(Column(str(measure), "value") for measure in measures),
-        Column("role"),
+        for measure in measures
+    }
+
+    def role(row: BoardLine) -> str:
+        roles = {"best": row[1].system in many.best, "baseline": row[1].system == many.baseline}
+        return ", ".join(word for word, holds in roles.items() if holds)
+
+    columns: Columns[BoardLine] = (
+        Col("#", lambda row: row[1].rank, "count", "rank"),
+        Col("system", lambda row: row[0], only="report"),
+        Col("system", lambda row: row[1].system, only="tidy"),
+        Col("group", lambda row: row[1].group or UNKNOWN, only="report"),
+        Col("group", lambda row: row[1].group, only="tidy"),
+        Col(str(many.primary), lambda row: row[2].mean, "value", only="report"),
+        Col(f"{format_level(many.alpha)} CI", lambda row: interval(row[2]), "interval", only="report"),
+        Col("better than", lambda row: row[1].better_than, "count", "better_than"),
+        Col("worse than", lambda row: row[1].worse_than, "count", "worse_than"),
+        Cols(measures, lambda row, measure: others[measure][row[1].system], "value", only="report"),
+        Col("role", role, only="report"),
+        Col("best", lambda row: int(row[1].system in many.best), only="tidy"),
+        _tidy_means(many.means, lambda row, measure: many.means[measure][row[1].system]),
     )
     queries = f"{format_count(many.n)} queries that every system has a value for"
     ordered = "" if sort == "mean" else f", by {sort}"
@@ -511,7 +477,7 @@ def _board(many: ManyResult, sort: str) -> Table:
         if has_groups(many)
         else "No groups: no difference could have been significant"
     )
-    return Table(columns, rows, f"{many.primary} on the {queries}{ordered}. {groups}", shown=None)
+    return TableSpec(f"{many.primary} on the {queries}{ordered}. {groups}", board_lines(many, sort), columns)
 
 
 def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...]:
@@ -549,18 +515,13 @@ def has_groups(many: ManyResult) -> bool:
 
 def _means(many: ManyResult) -> Table:
     """A row for each measure, a column for each system."""
-    rows: list[tuple[Cell, ...]] = [
-        (_starred(many, measure), *cells, next(iter(many.means[measure].values())).n)
-        for measure, cells in _shaded(many).items()
-    ]
-    systems = (Column(label, "value") for label in lettered(many.names))
-    columns = (Column("measure"), *systems, Column("n", "count"))
-    return Table(
-        columns,
-        rows,
-        "Means of every measure. * primary measure",
-        shown=None,
+    labels = lettered(many.names)
+    columns: Columns[tuple[Measure, tuple[Cell, ...]]] = (
+        Col("measure", lambda row: _starred(many, row[0])),
+        Cols(range(len(labels)), lambda row, place: row[1][place], "value", labels.__getitem__),
+        Col("n", lambda row: next(iter(many.means[row[0]].values())).n, "count"),
     )
+    return TableSpec(MEANS_CAPTION, list(_shaded(many).items()), columns).table()
 
 
 def _shaded(many: ManyResult) -> dict[Measure, tuple[Cell, ...]]:
@@ -571,17 +532,12 @@ def _shaded(many: ManyResult) -> dict[Measure, tuple[Cell, ...]]:
 
 def _means_by_system(many: ManyResult, sort: str) -> Table:
     """A row for each system, a column for each measure."""
-    cells = [dict(zip(many.names, row, strict=True)) for row in _shaded(many).values()]
-    rows: list[tuple[Cell, ...]] = [
-        (label, *(column[line.system] for column in cells)) for label, line, _ in board_lines(many, sort)
-    ]
-    columns = (Column("system"), *(Column(_starred(many, measure), "value") for measure in many.means))
-    return Table(
-        columns,
-        rows,
-        "Means of every measure. * primary measure",
-        shown=None,
+    cells = {measure: dict(zip(many.names, row, strict=True)) for measure, row in _shaded(many).items()}
+    columns: Columns[BoardLine] = (
+        Col("system", lambda row: row[0]),
+        Cols(cells, lambda row, measure: cells[measure][row[1].system], "value", partial(_starred, many)),
     )
+    return TableSpec(MEANS_CAPTION, board_lines(many, sort), columns).table()
 
 
 def _starred(many: ManyResult, measure: Measure) -> str:
@@ -595,28 +551,23 @@ def means_table(result: EvaluationResult, sort: str = "mean") -> Table:
         UnknownNameError: no such order.
     """
     if isinstance(result, ManyResult):
-        return _compared_means(result, sort)
-    measures = list(dict.fromkeys(measure for each in result.systems for measure in each.measures))
-    rows: list[tuple[Cell, ...]] = []
-    for each in result.systems:
-        cells: list[Cell] = [each.name]
-        for measure in measures:
-            summary = each.measures.get(measure)
-            cells += [None] * 3 if summary is None else [summary.mean, summary.ci_low, summary.ci_high]
-        rows.append(tuple(cells))
-    return tidy_table(("system", *_mean_headings(measures)), rows)
+        return _board(result, sort).tidy()
+    columns: Columns[SystemResult] = (
+        Col("system", lambda row: row.name),
+        _tidy_means(
+            dict.fromkeys(measure for each in result.systems for measure in each.measures),
+            lambda row, measure: row.measures.get(measure),
+        ),
+    )
+    return TableSpec("", result.systems, columns).tidy()
 
 
-def _compared_means(many: ManyResult, sort: str) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for _, line, _ in board_lines(many, sort):
-        cells: list[Cell] = [*astuple(line), int(line.system in many.best)]
-        for row in many.means.values():
-            found = row[line.system]
-            cells += [found.mean, found.ci_low, found.ci_high]
-        rows.append(tuple(cells))
-    return tidy_table((*LeaderboardLine.__dataclass_fields__, "best", *_mean_headings(list(many.means))), rows)
+def _tidy_means(measures: Iterable[Measure], summary: Callable[[Row, Measure], Summary | None]) -> Cols[Row]:
+    """Columns of CSV: the mean of each measure and the ends of its interval."""
 
+    def cell(row: Row, key: tuple[Measure, str]) -> float | None:
+        found = summary(row, key[0])
+        return None if found is None else {"": found.mean, " ci_low": found.ci_low, " ci_high": found.ci_high}[key[1]]
 
-def _mean_headings(measures: Sequence[Measure]) -> list[str]:
-    return [heading for measure in measures for heading in (str(measure), f"{measure} ci_low", f"{measure} ci_high")]
+    keys = [(measure, part) for measure in measures for part in ("", " ci_low", " ci_high")]
+    return Cols(keys, cell, title=lambda key: f"{key[0]}{key[1]}", only="tidy")

@@ -21,7 +21,7 @@ from cranfield.base.numbers import (
 )
 from cranfield.base.words import and_list, capitalised, count_noun, join_first
 from cranfield.evaluation.absence import effect_text, in_brackets
-from cranfield.evaluation.classes import ClassComparison, ClassResult, FormWins, smallest_n
+from cranfield.evaluation.classes import ClassComparison, ClassDifference, ClassResult, FormWins, smallest_n
 from cranfield.evaluation.evaluate import ContrastSpec, StrataContrast, contrast_gain, contrast_strata
 from cranfield.evaluation.many import StratumRow
 from cranfield.evaluation.result import ComparisonResult, ManyResult, SystemResult
@@ -38,7 +38,6 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Chart,
-    Column,
     Details,
     Paragraph,
     Section,
@@ -47,6 +46,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.subject import Subject, best_places, interval_tone, lettered, letters, mean_cells
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, interval
 from cranfield.stats.table import TESTS
 
 TITLE = "By class of question"
@@ -73,21 +73,20 @@ def class_means(systems: Sequence[SystemResult]) -> Table:
     found = [_summaries_by_class(system) for system in systems]
     alone = len(systems) == 1
     level = format_level(1 - next(each.ci_level for of_system in found for each in of_system.values()))
-    columns = (
-        Column("class"),
-        Column("measure"),
-        *(Column("mean" if alone else each.name, "value") for each in systems),
-        *((Column(f"{level} CI", "interval"),) if alone else ()),
-        Column("n", "count"),
+    keys = list(dict.fromkeys(key for of_system in found for key in of_system))
+    columns: Columns[tuple[str, Measure]] = (
+        Col("class", lambda key: key[0] or UNCLASSED),
+        Col("measure", lambda key: str(key[1])),
+        Cols(
+            range(len(systems)),
+            lambda key, place: found[place][key].mean if key in found[place] else None,
+            "value",
+            lambda place: "mean" if alone else systems[place].name,
+        ),
+        Col(f"{level} CI", lambda key: interval(found[0][key]), "interval", when=alone),
+        Col("n", lambda key: max(of_system[key].n for of_system in found if key in of_system), "count"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for name, measure in dict.fromkeys(key for of_system in found for key in of_system):
-        known = [of_system.get((name, measure)) for of_system in found]
-        means = (None if each is None else each.mean for each in known)
-        intervals = [(each.ci_low, each.ci_high) for each in known if each is not None]
-        n = max(each.n for each in known if each is not None)
-        rows.append((name or UNCLASSED, str(measure), *means, *(intervals if alone else ()), n))
-    return Table(columns, rows, "By class")
+    return TableSpec("By class", keys, columns).table(shown=20)
 
 
 def _summaries_by_class(system: SystemResult) -> dict[tuple[str, Measure], Summary]:
@@ -130,68 +129,46 @@ def _classes_compared(comparison: ComparisonResult) -> Section | None:
 
 
 def _measured(query_class: QueryClass, systems: Sequence[tuple[str, ClassResult]]) -> list[Block]:
-    several = (Column("system"),) if len(systems) > 1 else ()
-    level = format_level(1 - systems[0][1].measures[0].summary.ci_level)
-    columns = (
-        Column("measure"),
-        *several,
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("n", "count"),
-        Column("failed", "count"),
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for place in range(len(query_class.measures)):
-        for name, result in systems:
-            about = result.measures[place].summary
-            cells: list[Cell] = [str(result.measures[place].measure), *((name,) if several else ()), about.mean]
-            failed: Cell = TonedCell(len(result.failed), "bad") if result.failed else 0
-            rows.append((*cells, (about.ci_low, about.ci_high), about.n, failed))
-    blocks: list[Block] = [Table(columns, rows, _caption(query_class, systems[0][1]), shown=None)]
+    level, several = format_level(1 - systems[0][1].measures[0].summary.ci_level), len(systems) > 1
+    rows = [
+        (name, result, result.measures[place]) for place in range(len(query_class.measures)) for name, result in systems
+    ]
+    table = TableSpec(
+        _caption(query_class, systems[0][1]),
+        rows,
+        (
+            Col("measure", lambda row: str(row[2].measure)),
+            Col("system", lambda row: row[0], when=several),
+            Col("mean", lambda row: row[2].summary.mean, "value"),
+            Col(f"{level} CI", lambda row: interval(row[2].summary), "interval"),
+            Col("n", lambda row: row[2].summary.n, "count"),
+            Col("failed", lambda row: TonedCell(n, "bad") if (n := len(row[1].failed)) else 0, "count"),
+        ),
+    ).table()
     notes: list[str] = []
     for name, result in systems:
         lead = f"{name}: " if several else ""
         if result.forms is not None:
             notes.append(lead + _forms(result.forms))
         notes += [lead + sentence for sentence in _unscored(result)]
-    if notes:
-        blocks.append(Bullets(tuple(notes)))
-    return blocks
+    return [table, *([Bullets(tuple(notes))] if notes else [])]
 
 
 def _compared(compared: ClassComparison, comparison: ComparisonResult) -> list[Block]:
-    level = format_level(comparison.alpha)
-    columns = (
-        Column("measure"),
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column(f"{level} CI", "delta interval"),
-        Column("n", "count"),
-        Column("differ", "count"),
-        Column("test"),
-        Column("p", "p"),
-        Column("p Holm", "p"),
+    first, test = compared.measures[0] if compared.measures else None, compared.test
+    columns: Columns[ClassDifference] = (
+        Col("measure", lambda row: str(row.measure)),
+        Col("A", lambda row: row.baseline.mean, "value"),
+        Col("B", lambda row: row.candidate.mean, "value"),
+        Col("difference", lambda row: TonedCell(row.delta, interval_tone(row, row.measure)), "delta"),
+        Col(f"{format_level(comparison.alpha)} CI", interval, "delta interval"),
+        Col("n", lambda row: row.n, "count"),
+        Col("differ", lambda row: row.n_nonzero, "count"),
+        Col("test", lambda row: "" if test is None or row is not first else compared.query_class.test),
+        Col("p", lambda row: "" if test is None or row is not first else test.p_two_sided, "p"),
+        Col("p Holm", lambda row: "" if test is None or row is not first else test.p_adjusted, "p"),
     )
-    rows: list[tuple[Cell, ...]] = []
-    for place, about in enumerate(compared.measures):
-        test = compared.test if place == 0 else None
-        tone = interval_tone(about, about.measure)
-        rows.append(
-            (
-                str(about.measure),
-                about.baseline.mean,
-                about.candidate.mean,
-                TonedCell(about.delta, tone),
-                (about.ci_low, about.ci_high),
-                about.n,
-                about.n_nonzero,
-                compared.query_class.test if test is not None else "",
-                test.p_two_sided if test is not None else "",
-                test.p_adjusted if test is not None else "",
-            )
-        )
-    blocks: list[Block] = [Table(columns, rows, _caption(compared.query_class, compared.sides[0]), shown=None)]
+    table = TableSpec(_caption(compared.query_class, compared.sides[0]), compared.measures, columns).table()
     notes = [f"{capitalised(compared.too_few)}."] if compared.too_few else []
     for name, side in zip(lettered(comparison.names), compared.sides, strict=True):
         if side.forms is not None:
@@ -202,9 +179,7 @@ def _compared(compared: ClassComparison, comparison: ComparisonResult) -> list[B
             )
             notes.append(f"{name}: {len(side.failed)} failed{in_brackets(effect)}: {join_first(side.failed)}.")
         notes += [f"{name}: {sentence}" for sentence in _unscored(side)]
-    if notes:
-        blocks.append(Bullets(tuple(notes)))
-    return blocks
+    return [table, *([Bullets(tuple(notes))] if notes else [])]
 
 
 def _caption(query_class: QueryClass, result: ClassResult) -> str:
@@ -262,64 +237,54 @@ def measures(subject: Subject) -> Section | None:
 
 def compared_measures(comparison: ComparisonResult) -> Section:
     """Both sides of a pair: difference, interval, p-values, effect size and minimum detectable effect."""
-    level = format_level(comparison.alpha)
     spec = TESTS[comparison.test]
-    table = Table(
-        (
-            Column("measure"),
-            Column("A", "value"),
-            Column("B", "value"),
-            *_estimate_columns(comparison.test),
-            Column(f"{level} CI", "delta interval"),
-            Column("p", "p"),
-            Column("p Holm", "p"),
-            Column("d_z", "effect"),
-            Column("MDE", "value"),
-            Column("n", "count"),
-        ),
-        [_compared_row(about, comparison) for about in comparison.comparisons.values()],
+    caption = (
         f"B against A. * primary measure, decided by the {comparison.test} test. "
-        f"CI of the {spec.estimates} ({spec.interval})" + why_mean_differs(comparison.test),
-        shown=None,
+        f"CI of the {spec.estimates} ({spec.interval})" + why_mean_differs(comparison.test)
     )
-    blocks: list[Block] = []
-    if figure := _interval_figure(comparison, level):
-        blocks.append(figure)
-    blocks += [
-        table,
-        Details("Each system separately", (_each_side(comparison, level),), in_text=True),
-        Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.comparisons))),)),
+    sides = [
+        (str(about.measure), label, summary)
+        for about in comparison.comparisons.values()
+        for label, summary in zip(lettered(comparison.names), (about.baseline, about.candidate), strict=True)
     ]
-    return Section("measures", "Measures", tuple(blocks))
-
-
-def _compared_row(about: MeasureComparison, comparison: ComparisonResult) -> tuple[Cell, ...]:
-    declared = about.tests.get(comparison.test)
-    return (
-        f"* {about.measure}" if about.measure == comparison.primary else str(about.measure),
-        about.baseline.mean,
-        about.candidate.mean,
-        *_estimate_cells(about, comparison.test),
-        (about.ci_low, about.ci_high),
-        declared.p_two_sided if declared else None,
-        declared.p_adjusted if declared else None,
-        about.effect_size,
-        about.mde,
-        about.n,
+    of_sides = "Mean, interval of the mean, median and spread over the queries both sides have a value for"
+    each_side = summaries("measure", sides, of_sides, comparison.alpha, several=True).table(shown=20)
+    blocks: tuple[Block, ...] = (
+        *_interval_figure(comparison),
+        differences(comparison, tuple(comparison.comparisons.values()), caption).table(),
+        Details("Each system separately", (each_side,), in_text=True),
+        Details("How to read this table", (Bullets((*HOW_TO_READ, *_sentences(comparison.comparisons))),)),
     )
+    return Section("measures", "Measures", blocks)
 
 
-def _estimate_columns(test: str) -> tuple[Column, ...]:
-    """The mean difference, and after it the estimate that the interval is about, where that is another."""
-    mean = Column("difference" if TESTS[test].is_of_mean else "mean diff.", "delta")
-    return (mean,) if TESTS[test].is_of_mean else (mean, Column(TESTS[test].estimate, "delta"))
+def differences(
+    comparison: ComparisonResult, rows: Sequence[MeasureComparison], caption: str
+) -> TableSpec[MeasureComparison]:
+    """Measures of a pair: the mean difference, and after it the estimate that the interval is about, where that is another."""
+    spec = TESTS[comparison.test]
 
+    def name(about: MeasureComparison) -> str:
+        return f"* {about.measure}" if about.measure == comparison.primary else str(about.measure)
 
-def _estimate_cells(about: MeasureComparison, test: str) -> tuple[Cell, ...]:
-    tone = interval_tone(about, about.measure)
-    if TESTS[test].is_of_mean:
-        return (TonedCell(about.delta, tone),)
-    return about.delta, TonedCell(about.estimate, tone)
+    columns: Columns[MeasureComparison] = (
+        Col("measure", name),
+        Col("A", lambda row: row.baseline.mean, "value"),
+        Col("B", lambda row: row.candidate.mean, "value"),
+        Col("mean diff.", lambda row: row.delta, "delta", when=not spec.is_of_mean),
+        Col(
+            "difference" if spec.is_of_mean else spec.estimate,
+            lambda row: TonedCell(row.delta if spec.is_of_mean else row.estimate, interval_tone(row, row.measure)),
+            "delta",
+        ),
+        Col(f"{format_level(comparison.alpha)} CI", interval, "delta interval"),
+        Col("p", lambda row: test.p_two_sided if (test := row.tests.get(comparison.test)) else None, "p"),
+        Col("p Holm", lambda row: test.p_adjusted if (test := row.tests.get(comparison.test)) else None, "p"),
+        Col("d_z", lambda row: row.effect_size, "effect"),
+        Col("MDE", lambda row: row.mde, "value"),
+        Col("n", lambda row: row.n, "count"),
+    )
+    return TableSpec(caption, rows, columns)
 
 
 def why_mean_differs(test: str) -> str:
@@ -332,19 +297,18 @@ def why_mean_differs(test: str) -> str:
     )
 
 
-def _interval_figure(comparison: ComparisonResult, level: str) -> Chart | None:
+def _interval_figure(comparison: ComparisonResult) -> tuple[Chart, ...]:
     rows = [
         about
         for about in comparison.comparisons.values()
         if about.delta is not None and not CATALOGUE[about.measure.name].diagnostic
     ]
     if not rows:
-        return None
+        return ()
     intervals = "; ".join(
-        f"{about.measure} {format_delta(about.shown)} ({format_delta_interval((about.ci_low, about.ci_high))})"
-        for about in rows
+        f"{about.measure} {format_delta(about.shown)} ({format_delta_interval(interval(about))})" for about in rows
     )
-    spec = TESTS[comparison.test]
+    spec, level = TESTS[comparison.test], format_level(comparison.alpha)
     is_void = any(finding.is_void for finding in comparison.evidence)
     marks = [
         Whisker(
@@ -356,117 +320,90 @@ def _interval_figure(comparison: ComparisonResult, level: str) -> Chart | None:
         )
         for about in rows
     ]
-    table = Table(
-        (Column("measure"), *_estimate_columns(comparison.test), Column(f"{level} CI", "delta interval")),
-        [
-            (str(about.measure), *_estimate_cells(about, comparison.test), (about.ci_low, about.ci_high))
-            for about in rows
-        ],
-        "Differences and their CIs" + why_mean_differs(comparison.test),
-    )
-    return interval_figure(
+    table = differences(comparison, rows, "Differences and their CIs" + why_mean_differs(comparison.test))
+    figure = interval_figure(
         "intervals",
         f"{level} CIs of the {spec.estimates}" + why_mean_differs(comparison.test),
         marks,
-        table,
+        table.without("A", "B", "p", "p Holm", "d_z", "MDE", "n").table(shown=20),
         alt=f"Differences with CIs: {intervals}.",
         axis=f"{'difference' if spec.is_of_mean else spec.estimate}, B minus A",
         legend=(*CLAIMS, ("same", "the CI contains zero"), *margin_legend(comparison.margin)),
         margin=comparison.margin,
     )
-
-
-def _each_side(comparison: ComparisonResult, level: str) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for about in comparison.comparisons.values():
-        for label, summary in zip(lettered(comparison.names), (about.baseline, about.candidate), strict=True):
-            rows.append((str(about.measure), label, *_summary_cells(summary)))
-    return Table(
-        (Column("measure"), Column("system"), *_summary_columns(level)),
-        rows,
-        "Mean, interval of the mean, median and spread over the queries both sides have a value for",
-    )
-
-
-def _summary_columns(level: str) -> tuple[Column, ...]:
-    return (
-        Column("mean", "value"),
-        Column(f"{level} CI", "interval"),
-        Column("median", "value"),
-        Column("std. dev.", "value"),
-        Column("n", "count"),
-    )
-
-
-def _summary_cells(summary: Summary) -> tuple[Cell, ...]:
-    return (summary.mean, (summary.ci_low, summary.ci_high), summary.median, summary.std, summary.n)
+    return (figure,)
 
 
 def _side_by_side(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Section:
     """One system's measures as rows, several systems as rows over measures."""
     if not measures:
         return Section("measures", "Measures", (Bullets(("No measure has a value for any query.",)),))
-    level = format_level(1 - next(summary.ci_level for each in systems for summary in each.measures.values()))
-    blocks: list[Block] = []
-    if len(systems) > 1:
-        blocks.append(_matrix(systems, measures))
-    several = (Column("system"),) if len(systems) > 1 else ()
-    rows: list[tuple[Cell, ...]] = []
-    for measure in measures:
-        for system in systems:
-            if measure in system.measures:
-                name = (system.name,) if several else ()
-                summary = system.measures[measure]
-                spelled = str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})"
-                rows.append((spelled, *name, *_summary_cells(summary)))
-    blocks += [
-        Table((Column("measure"), *several, *_summary_columns(level)), rows, f"Means, {level} t intervals", shown=None),
-        Details("Other means and sums", (_other_means(systems, measures),)),
-        Details("Definitions of the measures", (Bullets(_sentences(measures)),)),
-    ]
-    return Section("measures", "Measures", tuple(blocks))
-
-
-def _other_means(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Table:
-    """Geometric mean, sum, and the mean weighted by query frequency, where queries have weights."""
+    alpha = 1 - next(summary.ci_level for each in systems for summary in each.measures.values())
     found = [
         (measure, system.name, system.measures[measure])
         for measure in measures
         for system in systems
         if measure in system.measures
     ]
-    weighted = any(summary.weighted_mean is not None for _, _, summary in found)
-    rows: list[tuple[Cell, ...]] = []
-    for measure, name, summary in found:
-        cells: tuple[Cell, ...] = (summary.geometric_mean, summary.total)
-        several = (name,) if len(systems) > 1 else ()
-        rows.append((str(measure), *several, *cells, *((summary.weighted_mean,) if weighted else ())))
-    columns = (
-        Column("measure"),
-        *((Column("system"),) if len(systems) > 1 else ()),
-        Column("geometric mean", "value"),
-        Column("sum", "value"),
-        *((Column("weighted mean", "value"),) if weighted else ()),
+    several, weighted = len(systems) > 1, any(summary.weighted_mean is not None for _, _, summary in found)
+    means = [
+        (str(measure) if summary.aggregate == "mean" else f"{measure} ({summary.aggregate})", name, summary)
+        for measure, name, summary in found
+    ]
+    others: Columns[tuple[Measure, str, Summary]] = (
+        Col("measure", lambda row: str(row[0])),
+        Col("system", lambda row: row[1], when=several),
+        Col("geometric mean", lambda row: row[2].geometric_mean, "value"),
+        Col("sum", lambda row: row[2].total, "value"),
+        Col("weighted mean", lambda row: row[2].weighted_mean, "value", when=weighted),
     )
     note = "Values below 0.00001 count as 0.00001 in the geometric mean"
-    return Table(columns, rows, note + ("; weights are query frequencies" if weighted else ""))
+    note += "; weights are query frequencies" if weighted else ""
+    blocks = (
+        *((_matrix(systems, measures),) if several else ()),
+        summaries("measure", means, f"Means, {format_level(alpha)} t intervals", alpha, several=several).table(),
+        Details("Other means and sums", (TableSpec(note, found, others).table(shown=20),)),
+        Details("Definitions of the measures", (Bullets(_sentences(measures)),)),
+    )
+    return Section("measures", "Measures", blocks)
+
+
+def summaries(
+    heading: str, rows: Sequence[tuple[str, str, Summary]], caption: str, alpha: float, *, several: bool
+) -> TableSpec[tuple[str, str, Summary]]:
+    """Means of measures or strata: what each is of, the system where there are several, and the summary."""
+    columns: Columns[tuple[str, str, Summary]] = (
+        Col(heading, lambda row: row[0]),
+        Col("system", lambda row: row[1], when=several),
+        Col("mean", lambda row: row[2].mean, "value"),
+        Col(f"{format_level(alpha)} CI", lambda row: interval(row[2]), "interval"),
+        Col("median", lambda row: row[2].median, "value"),
+        Col("std. dev.", lambda row: row[2].std, "value"),
+        Col("n", lambda row: row[2].n, "count"),
+    )
+    return TableSpec(caption, rows, columns)
 
 
 def _matrix(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Table:
     """Systems by measures; the best mean of each measure is marked. n counts queries with a value of any measure."""
-    columns = [Column("system"), *(Column(str(measure), "value") for measure in measures)]
-    columns += [Column("n", "count"), Column("failed", "count"), Column("judged", "percent")]
-    means = [mean_cells([_mean(each, measure) for each in systems], measure) for measure in measures]
-    rows = []
-    for system, cells in zip(systems, zip(*means, strict=True), strict=True):
-        n = max((summary.n for summary in system.measures.values()), default=0)
-        rows.append((system.name, *cells, n, system.n_failed, system.judged.mean))
-    return Table(tuple(columns), rows, "Means of every system", shown=None)
+    cells = means_of(systems, measures)
+    columns: Columns[tuple[int, SystemResult]] = (
+        Col("system", lambda row: row[1].name),
+        Cols(measures, lambda row, measure: cells[measure][row[0]], "value"),
+        Col("n", lambda row: max((summary.n for summary in row[1].measures.values()), default=0), "count"),
+        Col("failed", lambda row: row[1].n_failed, "count"),
+        Col("judged", lambda row: row[1].judged.mean, "percent"),
+    )
+    return TableSpec("Means of every system", list(enumerate(systems)), columns).table()
 
 
-def _mean(system: SystemResult, measure: Measure) -> float | None:
-    summary = system.measures.get(measure)
-    return summary.mean if summary is not None else None
+def means_of(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> dict[Measure, tuple[Cell, ...]]:
+    """The mean of every system on each measure; the best is marked."""
+    found = {measure: [each.measures.get(measure) for each in systems] for measure in measures}
+    return {
+        measure: mean_cells([None if each is None else each.mean for each in row], measure)
+        for measure, row in found.items()
+    }
 
 
 def _sentences(measures: Iterable[Measure]) -> tuple[str, ...]:
@@ -564,32 +501,28 @@ def _with_details(section: Section | None, tables: Sequence[Table]) -> Section |
 
 def _folded_measures(pair: ComparisonResult, decided: set[str]) -> list[Table]:
     """A table for each measure, with a row for each stratum; of the primary one those that have no table above."""
-    columns = (
-        Column("stratum"),
-        Column("n", "count"),
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column(f"{format_level(pair.alpha)} CI", "delta interval"),
-    )
     tables = []
     for measure in dict.fromkeys(measure for row in pair.by_stratum for measure in row.measures):
         strata = [row.measures[measure] for row in pair.by_stratum if measure in row.measures]
-        rows: list[tuple[Cell, ...]] = [
-            (
-                f"{row.key}: {row.value}",
-                row.n,
-                row.baseline_mean,
-                row.candidate_mean,
-                TonedCell(row.delta, interval_tone(row, measure)),
-                (row.ci_low, row.ci_high),
-            )
-            for row in strata
-            if measure != pair.primary or row.key in decided
-        ]
-        if rows:
-            tables.append(Table(columns, rows, f"{measure} by stratum", shown=None))
+        strata = [row for row in strata if measure != pair.primary or row.key in decided]
+        if strata:
+            tables.append(_strata_compared(pair, measure, strata, "stratum").table())
     return tables
+
+
+def _strata_compared(
+    pair: ComparisonResult, measure: Measure, strata: Sequence[StratumComparison], heading: str
+) -> TableSpec[StratumComparison]:
+    """Both sides of each stratum, with its key where they are of several keys."""
+    columns: Columns[StratumComparison] = (
+        Col(heading, lambda row: f"{row.key}: {row.value}" if heading == "stratum" else row.value),
+        Col("n", lambda row: row.n, "count"),
+        Col("A", lambda row: row.baseline_mean, "value"),
+        Col("B", lambda row: row.candidate_mean, "value"),
+        Col("difference", lambda row: TonedCell(row.delta, interval_tone(row, measure)), "delta"),
+        Col(f"{format_level(pair.alpha)} CI", interval, "delta interval"),
+    )
+    return TableSpec(f"{measure} by {heading}", strata, columns)
 
 
 def _section(
@@ -606,26 +539,7 @@ def _section(
 
 def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[StratumComparison]) -> Sequence[Block]:
     """The differences of a stratum key as a table, behind a figure where they are few enough to be drawn."""
-    rows: list[tuple[Cell, ...]] = [
-        (
-            stratum.value,
-            stratum.n,
-            stratum.baseline_mean,
-            stratum.candidate_mean,
-            TonedCell(stratum.delta, interval_tone(stratum, pair.primary)),
-            (stratum.ci_low, stratum.ci_high),
-        )
-        for stratum in strata
-    ]
-    columns = (
-        Column(key),
-        Column("n", "count"),
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column(f"{format_level(pair.alpha)} CI", "delta interval"),
-    )
-    table = Table(columns, rows, f"{pair.primary} by {key}")
+    table = _strata_compared(pair, pair.primary, strata, key).table(shown=20)
     drawn = [stratum for stratum in strata if stratum.delta is not None]
     if not 2 <= len(drawn) <= MAX_ROWS_DRAWN:
         return (table,)
@@ -659,9 +573,14 @@ def _many_blocks(
     """The means of a stratum key as a table, behind a heat map where they are few enough to be drawn."""
     if len(labels) > MAX_COLUMNS:
         return (Details(f"By {key}", (_systems_by_stratum(many, labels, key, strata),)),)
-    columns = (Column(key), Column("n", "count"), *(Column(label, "value") for label in labels))
-    rows: list[tuple[Cell, ...]] = [(row.value, row.n, *mean_cells(_means(row), many.primary)) for row in strata]
-    table = Table(columns, rows, f"Mean {many.primary} by {key}")
+    columns: Columns[StratumRow] = (
+        Col(key, lambda row: row.value),
+        Col("n", lambda row: row.n, "count"),
+        Cols(
+            range(len(labels)), lambda row, at: mean_cells(_means(row), many.primary)[at], "value", labels.__getitem__
+        ),
+    )
+    table = TableSpec(f"Mean {many.primary} by {key}", strata, columns).table(shown=20)
     if not 2 <= len(strata) <= MAX_ROWS_DRAWN:
         return (table,)
     drawn = [HeatRow(f"{row.value} ({row.n})", _means(row), best_places(_means(row), many.primary)) for row in strata]
@@ -691,10 +610,17 @@ def _many_blocks(
 def _systems_by_stratum(many: ManyResult, labels: Sequence[str], key: str, strata: Sequence[StratumRow]) -> Table:
     """A row for each system, the best first, and a column for each stratum."""
     cells = [mean_cells(_means(row), many.primary) for row in strata]
+    columns: Columns[int] = (
+        Col("system", labels.__getitem__),
+        Cols(
+            range(len(strata)),
+            lambda row, stratum: cells[stratum][row],
+            "value",
+            lambda stratum: f"{strata[stratum].value} ({strata[stratum].n})",
+        ),
+    )
     order = [many.names.index(line.system) for line in many.leaderboard]
-    rows: list[tuple[Cell, ...]] = [(labels[place], *(column[place] for column in cells)) for place in order]
-    columns = (Column("system"), *(Column(f"{row.value} ({row.n})", "value") for row in strata))
-    return Table(columns, rows, f"Mean {many.primary} by {key}", shown=None)
+    return TableSpec(f"Mean {many.primary} by {key}", order, columns).table()
 
 
 def _means(row: StratumRow) -> tuple[float | None, ...]:
@@ -717,36 +643,18 @@ def _means_by_stratum(systems: Sequence[SystemResult]) -> Section | None:
 def _means_tables(systems: Sequence[SystemResult], measure: Measure) -> list[Table]:
     """One measure of every system: a table for each key of strata."""
     found = [
-        (system.name, stratum, stratum.measures[measure])
+        (stratum, system.name, stratum.measures[measure])
         for system in systems
         for stratum in system.by_stratum
         if measure in stratum.measures
     ]
-    several = len(systems) > 1
-    level = format_level(1 - systems[0].measures[measure].ci_level)
+    several, alpha = len(systems) > 1, 1 - systems[0].measures[measure].ci_level
     tables = []
-    for key in dict.fromkeys(stratum.key for _, stratum, _ in found):
-        rows = [
-            (
-                stratum.value,
-                *((name,) if several else ()),
-                summary.mean,
-                (summary.ci_low, summary.ci_high),
-                summary.median,
-                summary.n,
-            )
-            for name, stratum, summary in found
-            if stratum.key == key
-        ]
-        columns = (
-            Column(key),
-            *((Column("system"),) if several else ()),
-            Column("mean", "value"),
-            Column(f"{level} CI", "interval"),
-            Column("median", "value"),
-            Column("n", "count"),
-        )
-        tables.append(Table(columns, sorted(rows, key=lambda row: str(row[0])), f"{measure} by {key}"))
+    for key in dict.fromkeys(stratum.key for stratum, _, _ in found):
+        rows = [(stratum.value, name, summary) for stratum, name, summary in found if stratum.key == key]
+        rows.sort(key=lambda row: row[0])
+        spec = summaries(key, rows, f"{measure} by {key}", alpha, several=several)
+        tables.append(spec.without("std. dev.").table(shown=20))
     return tables
 
 
@@ -786,30 +694,16 @@ def strata_contrasts(subject: Subject) -> Section | None:
 
 def _table(contrasts: Sequence[StrataContrast]) -> Table:
     first = contrasts[0]
-    level = format_level(first.groups.alpha)
-    columns = (
-        Column("system"),
-        Column(first.a, "value"),
-        Column("n", "count"),
-        Column(first.b, "value"),
-        Column("n", "count"),
-        Column("difference", "delta"),
-        Column(f"{level} CI", "delta interval"),
-        Column("p", "p"),
-        Column("g", "effect"),
+    columns: Columns[StrataContrast] = (
+        Col("system", lambda row: "B minus A" if row.what == "difference" else row.what),
+        Col(first.a, lambda row: row.groups.a.mean, "value"),
+        Col("n", lambda row: row.groups.a.n, "count"),
+        Col(first.b, lambda row: row.groups.b.mean, "value"),
+        Col("n", lambda row: row.groups.b.n, "count"),
+        Col("difference", lambda row: row.groups.difference, "delta"),
+        Col(f"{format_level(first.groups.alpha)} CI", lambda row: interval(row.groups), "delta interval"),
+        Col("p", lambda row: row.groups.p_permutation, "p"),
+        Col("g", lambda row: row.groups.hedges_g, "effect"),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            "B minus A" if contrast.what == "difference" else contrast.what,
-            contrast.groups.a.mean,
-            contrast.groups.a.n,
-            contrast.groups.b.mean,
-            contrast.groups.b.n,
-            contrast.groups.difference,
-            (contrast.groups.ci_low, contrast.groups.ci_high),
-            contrast.groups.p_permutation,
-            contrast.groups.hedges_g,
-        )
-        for contrast in contrasts
-    ]
-    return Table(columns, rows, f"{first.measure} by {first.key}: {first.a} minus {first.b}", shown=None)
+    caption = f"{first.measure} by {first.key}: {first.a} minus {first.b}"
+    return TableSpec(caption, contrasts, columns).table()

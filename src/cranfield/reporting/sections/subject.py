@@ -46,14 +46,13 @@ from cranfield.reporting.document import (
     Bullets,
     Cell,
     Code,
-    Column,
     Details,
     KeyValues,
     Section,
-    Table,
     Tone,
     TonedCell,
 )
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
 from cranfield.stats.table import ADJUSTMENTS, TESTS
 
 SIDES = ("A", "B")
@@ -301,9 +300,12 @@ def provenance(subject: Subject) -> Section:
     if subject.compared is not None:
         blocks.append(KeyValues(_declared(subject.compared), "Declared settings"))
     if subject.calls.preflight:
-        rows: list[tuple[Cell, ...]] = [tuple(row) for row in subject.calls.preflight]
-        columns = (Column("system"), Column("check", "code"), Column("found", "code"))
-        blocks.append(Table(columns, rows, "Preflight checks"))
+        columns: Columns[tuple[str, str, str]] = (
+            Col("system", lambda row: row[0]),
+            Col("check", lambda row: row[1], "code"),
+            Col("found", lambda row: row[2], "code"),
+        )
+        blocks.append(TableSpec("Preflight checks", subject.calls.preflight, columns).table(shown=20))
     for label, system in subject.systems:
         if system.config:
             text = json.dumps(system.config, indent=2, ensure_ascii=False, default=str)

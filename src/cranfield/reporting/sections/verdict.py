@@ -33,9 +33,7 @@ from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     Block,
     Bullets,
-    Cell,
     Chart,
-    Column,
     Details,
     KeyValues,
     Paragraph,
@@ -48,6 +46,7 @@ from cranfield.reporting.document import (
     VerdictFact,
 )
 from cranfield.reporting.sections.subject import Subject, has_texts, interval_tone, lettered, query_text, tone_of
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, interval
 from cranfield.stats.result import TestResult
 from cranfield.stats.table import TESTS
 
@@ -70,24 +69,29 @@ def class_verdicts(subject: Subject) -> Section | None:
     if comparison is None or comparison.verdict_by_class is None:
         return None
     found = comparison.verdict_by_class
-    title = _estimate_title(found, comparison.test)
-    columns = (
-        Column(found.key),
-        Column("verdict"),
-        Column("measure"),
-        Column(title, "delta"),
-        Column(f"{format_level(comparison.alpha)} CI", "delta interval"),
-        Column("n", "count"),
-        Column("p Holm", "p"),
-    )
-    is_own = title == TESTS[comparison.test].estimate
-    rows = [_row(row, row.estimate if is_own else row.shown) for row in found.rows]
-    table = Table(columns, rows, f"By {found.key}, B minus A", shown=None, wrap=True)
     changed = [row.unseen for row in found.rows if row.code in CHANGED and row.unseen is not None]
     unseen = (Bullets(tuple(each.sentence for each in changed)),) if changed else ()
     rule = Details("How the classes decide", (Paragraph(RULE), *unseen), in_text=True)
-    blocks = (table, Paragraph(_notes(found, comparison)), rule)
-    return Section("verdict-by-class", "Verdict by class", blocks)
+    title = _estimate_title(found, comparison.test)
+    is_own = title == TESTS[comparison.test].estimate
+    columns: Columns[ClassRow] = (
+        Col(found.key, lambda row: row.name),
+        Col("verdict", _verdict_cell),
+        Col("measure", lambda row: str(row.measure)),
+        Col(title, lambda row: row.estimate if is_own else row.shown, "delta"),
+        Col(f"{format_level(comparison.alpha)} CI", interval, "delta interval"),
+        Col("n", lambda row: row.n, "count"),
+        Col("p Holm", lambda row: None if row.result is None else row.result.p_adjusted, "p"),
+    )
+    table = TableSpec(f"By {found.key}, B minus A", found.rows, columns).table(wrap=True)
+    return Section("verdict-by-class", "Verdict by class", (table, Paragraph(_notes(found, comparison)), rule))
+
+
+def _verdict_cell(row: ClassRow) -> TonedCell:
+    text = row.code.text if row.can_decide else TOO_FEW
+    if row.move == "falls" and row.code is not VerdictCode.WORSE:
+        text = LOWER.format(text=text)
+    return TonedCell(text, row.code.tone if row.can_decide else "open")
 
 
 def _estimate_title(found: ClassVerdict, test: str) -> str:
@@ -123,22 +127,6 @@ def _notes(found: ClassVerdict, comparison: ComparisonResult) -> str:
     if by_sign:
         notes += BY_SIGN.format(classes=", ".join(f"{row.name} ({row.test})" for row in by_sign))
     return notes
-
-
-def _row(row: ClassRow, estimate: float | None) -> tuple[Cell, ...]:
-    result = row.result
-    text = row.code.text if row.can_decide else TOO_FEW
-    if row.move == "falls" and row.code is not VerdictCode.WORSE:
-        text = LOWER.format(text=text)
-    return (
-        row.name,
-        TonedCell(text, row.code.tone if row.can_decide else "open"),
-        str(row.measure),
-        estimate,
-        (row.ci_low, row.ci_high),
-        row.n,
-        None if result is None else result.p_adjusted,
-    )
 
 
 def class_fact(comparison: ComparisonResult) -> tuple[VerdictFact, ...]:
@@ -273,35 +261,18 @@ def paired_tests(subject: Subject) -> Section | None:
     if comparison is None:
         return None
     about = comparison.comparisons[comparison.primary]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{name} *" if name == comparison.test else name,
-            result.statistic,
-            result.p_two_sided,
-            result.p_one_sided,
-            result.p_adjusted,
-            result.estimate,
-            (result.ci_low, result.ci_high),
-            _note(result),
-        )
-        for name, result in about.tests.items()
-    ]
-    table = Table(
-        (
-            Column("test"),
-            Column("statistic", "statistic"),
-            Column("p", "p"),
-            Column("p B > A", "p"),
-            Column("p Holm", "p"),
-            Column("estimate", "delta"),
-            Column("interval", "delta interval"),
-            Column("note"),
-        ),
-        rows,
-        f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared test",
-        shown=None,
-        wrap=True,
+    columns: Columns[tuple[str, TestResult]] = (
+        Col("test", lambda row: f"{row[0]} *" if row[0] == comparison.test else row[0]),
+        Col("statistic", lambda row: row[1].statistic, "statistic"),
+        Col("p", lambda row: row[1].p_two_sided, "p"),
+        Col("p B > A", lambda row: row[1].p_one_sided, "p"),
+        Col("p Holm", lambda row: row[1].p_adjusted, "p"),
+        Col("estimate", lambda row: row[1].estimate, "delta"),
+        Col("interval", lambda row: interval(row[1]), "delta interval"),
+        Col("note", lambda row: _note(row[1])),
     )
+    caption = f"Paired tests on {comparison.primary}, n = {about.n}, {about.n_nonzero} differ. * declared test"
+    table = TableSpec(caption, list(about.tests.items()), columns).table(wrap=True)
     known = [p for result in about.tests.values() if (p := result.p_two_sided) is not None]
     n_small = sum(p <= comparison.alpha for p in known)
     key_figure = f"p is {format_plain(comparison.alpha)} or less in {n_small} of {count_noun(len(known), 'tests')}"
@@ -387,37 +358,21 @@ def _how(result: Sensitivity) -> str:
 
 
 def _variations_table(result: Sensitivity) -> Table:
-    ordered = sorted(
-        result.variations, key=lambda variation: variation.verdict is result.verdict
-    )  # stable: families stay together
-    columns = (
-        Column("setting"),
-        Column("value"),
-        Column("verdict"),
-        Column("difference", "delta"),
-        Column("interval", "delta interval"),
-        Column("n", "count"),
+    # Sorting is stable: families stay together.
+    ordered = sorted(result.variations, key=lambda variation: variation.verdict is result.verdict)
+    columns: Columns[Variation] = (
+        Col("setting", lambda row: row.family),
+        Col("value", lambda row: row.name),
+        Col("verdict", lambda row: TonedCell(row.verdict.text, row.verdict.tone)),
+        Col("difference", lambda row: row.delta if row.estimate is None else row.estimate, "delta"),
+        Col("interval", interval, "delta interval"),
+        Col("n", lambda row: row.n, "count"),
     )
-    return Table(
-        columns,
-        [_variation_row(variation) for variation in ordered],
+    caption = (
         "All alternative analyses, those that disagree first. Difference: the estimate of the interval: Hodges-Lehmann for "
-        "wilcoxon and the median for sign (both over the queries that differ), otherwise the mean",
-        shown=None,
-        wrap=True,
+        "wilcoxon and the median for sign (both over the queries that differ), otherwise the mean"
     )
-
-
-def _variation_row(variation: Variation) -> tuple[Cell, ...]:
-    verdict: Cell = TonedCell(variation.verdict.text, variation.verdict.tone)
-    return (
-        variation.family,
-        variation.name,
-        verdict,
-        variation.delta if variation.estimate is None else variation.estimate,
-        (variation.ci_low, variation.ci_high),
-        variation.n,
-    )
+    return TableSpec(caption, ordered, columns).table(wrap=True)
 
 
 BUCKET_TONES: Mapping[str, Tone] = {
@@ -507,25 +462,19 @@ def bucket_words(bucket: str, primary: Measure) -> str:
 def _partition(parts: Mapping[str, Sequence[str]], caption: str, heading: str, primary: Measure | None = None) -> Table:
     """A row for each part; one of failures only where there are failures."""
     total = sum(len(query_ids) for query_ids in parts.values())
-    rows: list[tuple[Cell, ...]] = [
-        (
-            TonedCell(
-                bucket_words(name, primary) if primary else name, BUCKET_TONES.get(name, "") if query_ids else ""
-            ),
-            len(query_ids),
-            len(query_ids) / total if total else None,
-            join_first(query_ids),
-        )
-        for name, query_ids in parts.items()
-        if query_ids or not name.startswith(FAILED)
-    ]
-    return Table(
-        (Column(heading), Column("queries", "count"), Column("share", "percent"), Column("which", "code")),
-        rows,
-        caption,
-        footer=("all", total, 1.0 if total else None, ""),
-        shown=None,
+    rows = [(name, ids) for name, ids in parts.items() if ids or not name.startswith(FAILED)]
+
+    def part(row: tuple[str, Sequence[str]]) -> TonedCell:
+        words = bucket_words(row[0], primary) if primary else row[0]
+        return TonedCell(words, BUCKET_TONES.get(row[0], "") if row[1] else "")
+
+    columns: Columns[tuple[str, Sequence[str]]] = (
+        Col(heading, part),
+        Col("queries", lambda row: len(row[1]), "count"),
+        Col("share", lambda row: len(row[1]) / total if total else None, "percent"),
+        Col("which", lambda row: join_first(row[1]), "code"),
     )
+    return TableSpec(caption, rows, columns).table(footer=("all", total, 1.0 if total else None, ""))
 
 
 def _names(parts: Mapping[str, Sequence[str]], summary: str) -> Details:
@@ -576,32 +525,20 @@ def query_table(comparison: ComparisonResult, query_ids: Sequence[str], caption:
     measure = comparison.primary
     found = comparison.comparisons[measure].differences
     buckets = bucket_of(comparison)
-    ranks = [rank_cells(comparison, place) for place in (0, 1)]
-    texts = (Column("text", "code"),) if has_texts(comparison) else ()
-    rows: list[tuple[Cell, ...]] = []
-    for query_id in query_ids:
-        text = (query_text(comparison, query_id),) if texts else ()
-        rows.append(
-            (
-                query_id,
-                *text,
-                *(system.queries[query_id][measure] for system in comparison.systems),
-                TonedCell(found[query_id], tone_of(found[query_id], measure)),
-                *(side[query_id] for side in ranks),
-                bucket_words(buckets[query_id], measure),
-            )
-        )
-    columns = (
-        Column("query", "query id"),
-        *texts,
-        Column("A", "value"),
-        Column("B", "value"),
-        Column("difference", "delta"),
-        Column("rank A", "count"),
-        Column("rank B", "count"),
-        Column("bucket"),
+    a, b = comparison.systems
+    ranks_a, ranks_b = (rank_cells(comparison, place) for place in (0, 1))
+    columns: Columns[str] = (
+        Col("query", lambda query: query, "query id"),
+        Col("text", lambda query: query_text(comparison, query), "code", when=has_texts(comparison)),
+        Col("A", lambda query: a.queries[query][measure], "value"),
+        Col("B", lambda query: b.queries[query][measure], "value"),
+        Col("difference", lambda query: TonedCell(found[query], tone_of(found[query], measure)), "delta"),
+        Col("rank A", ranks_a.__getitem__, "count"),
+        Col("rank B", ranks_b.__getitem__, "count"),
+        Col("bucket", lambda query: bucket_words(buckets[query], measure)),
     )
-    return Table(columns, rows, caption or f"{measure} of every query, and the rank of its first relevant result")
+    caption = caption or f"{measure} of every query, and the rank of its first relevant result"
+    return TableSpec(caption, query_ids, columns).table(shown=20)
 
 
 def rank_cells(record: EvaluationResult, place: int) -> dict[str, str | int]:
@@ -668,9 +605,11 @@ def _slope_figure(comparison: ComparisonResult) -> Chart | None:
 
 def _rank_changes(went: Mapping[tuple[str, str], Sequence[str]], place: Mapping[str, int]) -> Table:
     """The queries of each line of the picture."""
-    rows: list[tuple[Cell, ...]] = [
-        (before, after, len(went[before, after]), join_first(went[before, after]))
-        for before, after in sorted(went, key=lambda pair: (place[pair[0]], place[pair[1]]))
-    ]
-    columns = (Column("on A"), Column("on B"), Column("queries", "count"), Column("which", "code"))
-    return Table(columns, rows, "Changes of rank")
+    columns: Columns[tuple[str, str]] = (
+        Col("on A", lambda line: line[0]),
+        Col("on B", lambda line: line[1]),
+        Col("queries", lambda line: len(went[line]), "count"),
+        Col("which", lambda line: join_first(went[line]), "code"),
+    )
+    ordered = sorted(went, key=lambda line: (place[line[0]], place[line[1]]))
+    return TableSpec("Changes of rank", ordered, columns).table(shown=20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from cranfield.base.words import count_noun, shorten_to
@@ -14,7 +14,7 @@ from cranfield.model.query import negative_of
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.sections.subject import about_testset
-from cranfield.reporting.table_spec import Col, Row, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
 from cranfield.testsets.statistics import Matrix, Statistics
 
 SHOWN_OF_A_CHECK = 20
@@ -93,7 +93,7 @@ def _besides(of: JudgedQuery) -> str:
 
 
 def _overview(found: Queries) -> Section:
-    columns: tuple[Col[JudgedQuery], ...] = (
+    columns: Columns[JudgedQuery] = (
         Col("query", lambda of: of.query.id, "query id"),
         Col("text", lambda of: of.query.text),
         Col("class", lambda of: of.query.query_class),
@@ -102,9 +102,8 @@ def _overview(found: Queries) -> Section:
         Col("expected", _expectation),
         Col("floors", lambda of: _floors(of.query)),
     )
-    used = tuple(column for column in columns if any(column.value(each) for each in found.queries))
-    spec = TableSpec("What is expected", found.queries, used)
-    return Section("queries", "Queries", (spec.table(wrap=True),))
+    table = TableSpec("What is expected", found.queries, columns).filled().table(wrap=True)
+    return Section("queries", "Queries", (table,))
 
 
 def _query_section(of: JudgedQuery, place: int) -> Section:
@@ -303,13 +302,14 @@ def statistics_document(found: Statistics) -> Document:
 
 def _matrix(matrix: Matrix) -> Table:
     """One table of two strata, with sums."""
-    rows: list[tuple[str | int, ...]] = [
-        (row or "none", *counts, sum(counts)) for row, counts in zip(matrix.rows, matrix.counts, strict=True)
-    ]
     sums = [sum(column) for column in zip(*matrix.counts, strict=True)]
-    columns: list[Col[tuple[str | int, ...]]] = [
-        Col(title or "none", itemgetter(place), "count" if place else "text")
-        for place, title in enumerate((matrix.row_key, *matrix.columns, "all"))
-    ]
-    spec = TableSpec(f"{matrix.row_key} by {matrix.column_key}", rows, tuple(columns))
+    columns: Columns[tuple[str, Sequence[int]]] = (
+        Col(matrix.row_key or "none", lambda row: row[0] or "none"),
+        Cols(
+            range(len(sums)), lambda row, place: row[1][place], "count", lambda place: matrix.columns[place] or "none"
+        ),
+        Col("all", lambda row: sum(row[1]), "count"),
+    )
+    rows = list(zip(matrix.rows, matrix.counts, strict=True))
+    spec = TableSpec(f"{matrix.row_key} by {matrix.column_key}", rows, columns)
     return spec.table(footer=("all", *sums, sum(sums)))

@@ -10,7 +10,7 @@ from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, TableSpec, interval
 from cranfield.testsets.diff import Overfitting, SetChanges
 from cranfield.testsets.reports.testset import table_section
 
@@ -153,7 +153,7 @@ def overfit_document(found: Overfitting) -> Document:
             Col("held out", lambda row: row.contrast.b.mean, "value", "held_out"),
             Col("n", lambda row: row.contrast.b.n, "count", "n_held_out"),
             Col("difference", lambda row: row.contrast.difference, "delta"),
-            Col("interval", lambda row: (row.contrast.ci_low, row.contrast.ci_high), "delta interval", only="report"),
+            Col("interval", lambda row: interval(row.contrast), "delta interval", only="report"),
             Col("ci_low", lambda row: row.contrast.ci_low, "delta", only="tidy"),
             Col("ci_high", lambda row: row.contrast.ci_high, "delta", only="tidy"),
             Col("p", lambda row: row.contrast.p_permutation, "p"),

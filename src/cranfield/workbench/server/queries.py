@@ -12,18 +12,16 @@ from cranfield.base.errors import UnknownNameError
 from cranfield.base.words import join_first
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.reporting.document import (
-    Cell,
-    Column,
     HitLine,
     HitList,
     HitLists,
     Section,
-    Table,
     TonedCell,
     VerdictBlock,
 )
 from cranfield.reporting.query_data import data_json
 from cranfield.reporting.sections.collection import EXPECTED_ITEMS
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 from cranfield.workbench.server.access import Caller, require
 from cranfield.workbench.server.grade_hole import SIDES, grade_path
 from cranfield.workbench.server.pages import render_page, segment
@@ -111,12 +109,13 @@ def _page(
 ) -> HTMLResponse:
     query = detail["id"]
     found, labels = detail["values"], [side["system"] for side in detail["sides"]]
-    columns: tuple[Column, ...] = (Column("measure"), *(Column(label, "value") for label in labels))
-    rows: list[tuple[Cell, ...]] = [(row["measure"], *row["values"]) for row in found]
-    if len(labels) > 1:
-        columns = (*columns, Column("difference", "delta"))
-        rows = [(*cells, TonedCell(row["delta"], row["tone"])) for cells, row in zip(rows, found, strict=True)]
-    section = Section("query", detail["text"] or query, (_lists(detail), Table(columns, rows, "Values of this query")))
+    columns: Columns[Mapping[str, Any]] = (
+        Col("measure", lambda row: row["measure"]),
+        Cols(range(len(labels)), lambda row, place: row["values"][place], "value", labels.__getitem__),
+        Col("difference", lambda row: TonedCell(row["delta"], row["tone"]), "delta", when=len(labels) > 1),
+    )
+    values = TableSpec("Values of this query", found, columns).table(shown=20)
+    section = Section("query", detail["text"] or query, (_lists(detail), values))
     return render_page(
         request,
         "queries.html",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from cranfield.base.numbers import format_interval, format_ms, format_percent, format_value
 from cranfield.base.words import count_noun
 from cranfield.evaluation.values import Summary
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -16,21 +17,19 @@ from cranfield.reporting.charts.systems import HeatRow, heat_map
 from cranfield.reporting.document import (
     Block,
     Bullets,
-    Cell,
     Chart,
-    Column,
     Details,
     KeyValues,
     Link,
     Paragraph,
     Section,
     Swatch,
-    Table,
     Tone,
     TonedCell,
     VerdictBlock,
     VerdictFact,
 )
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, interval
 from cranfield.workbench.server.pages import when
 from cranfield.workbench.server.tables import CI, STATES
 from cranfield.workbench.service.responses import EvaluationState
@@ -43,7 +42,6 @@ MAX_DRAWN = 24
 """Rows of a heat map; more are a table alone."""
 DIGEST_SHOWN = 19
 PARTLY = "One side is a pilot or uses other components, so the result does not apply to the whole system."
-VALUE, PERCENT, MS = Column("", "value"), Column("", "percent"), Column("", "ms")
 
 
 def headline(
@@ -129,25 +127,27 @@ def _uncompared(info: EvaluationInfo, baseline: EvaluationInfo | None) -> str:
     means = [each.mean for each in found if each is not None and each.mean is not None]
     if len(means) < 2 or info.testset_digest != baseline.testset_digest or baseline.book_id is not None:
         return text
-    return f"{text} {primary}: {VALUE.text(means[0])}, baseline: {VALUE.text(means[1])}."
+    return f"{text} {primary}: {format_value(means[0])}, baseline: {format_value(means[1])}."
 
 
 def _facts(info: EvaluationInfo) -> Iterator[VerdictFact]:
     scores, primary, n = info.scores, info.summary, 0
     if primary is not None:
         n = primary.n
-        interval = "" if primary.ci_low is None else f"95 % CI {CI.text(_interval(primary))}"
-        yield VerdictFact(f"{info.primary}", VALUE.text(primary.mean), interval)
+        ends = "" if primary.ci_low is None else f"{CI} {format_interval(interval(primary))}"
+        yield VerdictFact(f"{info.primary}", format_value(primary.mean), ends)
     unscored = f", {scores.n_queries - n} without a value" if primary is not None and n < scores.n_queries else ""
     yield VerdictFact("Queries", f"{scores.n_queries}", f"n = {n}{unscored}")
-    yield VerdictFact("Judged", PERCENT.text(scores.judged.mean), f"of the first {scores.judged.measure.depth} results")
+    yield VerdictFact(
+        "Judged", format_percent(scores.judged.mean), f"of the first {scores.judged.measure.depth} results"
+    )
     kinds = ", ".join(f"{kind}: {n}" for kind, n in info.facts.failures.items())
     yield VerdictFact("Failed", f"{info.n_failed}", kinds or "no query failed", "bad" if info.n_failed else "")
     if info.facts.latency_ms:
         p50, p95 = (info.facts.latency_ms.get(key) for key in ("p50", "p95"))
         if p50 is not None:
             yield VerdictFact(
-                "Latency", MS.text(p50), f"median; 95 % under {MS.text(p95)}" if p95 is not None else "median"
+                "Latency", format_ms(p50), f"median; 95 % under {format_ms(p95)}" if p95 is not None else "median"
             )
 
 
@@ -164,17 +164,14 @@ def _measures(info: EvaluationInfo) -> Section:
     found = info.scores.measures
     if not found:
         return Section("measures", "Measures", (Paragraph("No measure has a value for any query."),))
-    rows: list[tuple[Cell, ...]] = [
-        (f"* {measure}" if measure == info.primary else str(measure), each.mean, _interval(each), each.n)
-        for measure, each in found.items()
-    ]
-    columns = (Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
+    columns: Columns[tuple[Measure, Summary]] = (
+        Col("measure", lambda row: f"* {row[0]}" if row[0] == info.primary else str(row[0])),
+        Col("mean", lambda row: row[1].mean, "value"),
+        Col(CI, lambda row: interval(row[1]), "interval"),
+        Col("n", lambda row: row[1].n, "count"),
+    )
     caption = "Means over the n queries with a value; * primary measure"
-    return Section("measures", "Measures", (Table(columns, rows, caption, shown=None),))
-
-
-def _interval(found: Summary) -> tuple[float | None, float | None]:
-    return found.ci_low, found.ci_high
+    return Section("measures", "Measures", (TableSpec(caption, list(found.items()), columns).table(),))
 
 
 def _strata(info: EvaluationInfo) -> Iterator[Section]:
@@ -190,16 +187,19 @@ def _stratum_blocks(
     place: int, key: str, values: Mapping[str, Mapping[Measure, Summary]], measures: list[Measure]
 ) -> Iterator[Block]:
     drawn = [each for each in measures if each.name in CATALOGUE and CATALOGUE[each.name].range == (0.0, 1.0)]
-    columns = (Column(key), Column("n", "count"), *(Column(str(each), "value") for each in measures))
-    rows: list[tuple[Cell, ...]] = [
-        (value or "none", max((each.n for each in found.values()), default=0), *_means(found, measures))
-        for value, found in values.items()
+    rows = [
+        (value or "none", max((each.n for each in found.values()), default=0), found) for value, found in values.items()
     ]
-    table = Table(columns, rows, f"Means by {key}", shown=None)
+    columns: Columns[tuple[str, int, Mapping[Measure, Summary]]] = (
+        Col(key, lambda row: row[0]),
+        Col("n", lambda row: row[1], "count"),
+        Cols(measures, lambda row, measure: row[2][measure].mean if measure in row[2] else None, "value"),
+    )
+    table = TableSpec(f"Means by {key}", rows, columns).table()
     if drawn and 2 <= len(values) <= MAX_DRAWN:
         heat = [
-            HeatRow(f"{row[0]} ({row[1]})", _means(found, drawn), frozenset())
-            for row, found in zip(rows, values.values(), strict=True)
+            HeatRow(f"{value} ({n})", tuple(found[each].mean if each in found else None for each in drawn), frozenset())
+            for value, n, found in rows
         ]
         names = list(map(str, drawn))
         spec, narrow = (heat_map(heat, names, names, screen) for screen in SCREENS)
@@ -207,17 +207,15 @@ def _stratum_blocks(
         alt = f"Means of {count_noun(len(heat), 'groups')} by {key}; the table has the numbers."
         yield Chart(f"heat-{place}", f"Measures by {key}", alt, spec, narrow, table, legend, table_follows=True)
     yield table
-    intervals: list[tuple[Cell, ...]] = [
-        (value or "none", str(measure), each.mean, _interval(each), each.n)
-        for value, found in values.items()
-        for measure, each in found.items()
-    ]
-    inner = (Column(key), Column("measure"), Column("mean", "value"), CI, Column("n", "count"))
-    yield Details(f"With intervals, by {key}", (Table(inner, intervals, f"Means and intervals by {key}", shown=None),))
-
-
-def _means(found: Mapping[Measure, Summary], measures: list[Measure]) -> tuple[float | None, ...]:
-    return tuple(found[each].mean if each in found else None for each in measures)
+    of_each: Columns[tuple[str, Measure, Summary]] = (
+        Col(key, lambda row: row[0]),
+        Col("measure", lambda row: str(row[1])),
+        Col("mean", lambda row: row[2].mean, "value"),
+        Col(CI, lambda row: interval(row[2]), "interval"),
+        Col("n", lambda row: row[2].n, "count"),
+    )
+    each = [(value, measure, about) for value, _, found in rows for measure, about in found.items()]
+    yield Details(f"With intervals, by {key}", (TableSpec(f"Means and intervals by {key}", each, of_each).table(),))
 
 
 def _worst(info: EvaluationInfo, payload: Json) -> Section | None:
@@ -226,29 +224,29 @@ def _worst(info: EvaluationInfo, payload: Json) -> Section | None:
     if measure is None or not info.has_value:
         return None
     found = {query: value for query, of in values.items() if (value := of.get(measure.canonical)) is not None}
-    rows: list[tuple[Cell, ...]] = [
-        (Link(query, f"{info.id}/queries/{query}"), payload["queries"][query]["text"], found[query])
-        for query in sorted(found, key=lambda query: sign_of(measure) * found[query])[:N_WORST]
-    ]
-    columns = (Column("query"), Column("text"), Column(str(measure), "value"))
-    return Section("worst", "Worst queries", (Table(columns, rows, f"Lowest {measure}", shown=None),))
+    worst = sorted(found, key=lambda query: sign_of(measure) * found[query])[:N_WORST]
+    columns: Columns[str] = (
+        Col("query", lambda query: Link(query, f"{info.id}/queries/{query}")),
+        Col("text", lambda query: payload["queries"][query]["text"]),
+        Col(str(measure), found.__getitem__, "value"),
+    )
+    return Section("worst", "Worst queries", (TableSpec(f"Lowest {measure}", worst, columns).table(),))
 
 
 def _gate(info: EvaluationInfo) -> Section | None:
     if not info.facts.gate:
         return None
-    rows: list[tuple[Cell, ...]] = [
-        (
-            rule,
-            TonedCell("not decided", "open")
-            if holds is None
-            else TonedCell("holds" if holds else "broken", "" if holds else "bad"),
-        )
-        for rule, holds in info.facts.gate.items()
-    ]
-    return Section(
-        "gate", "Rules of the gate", (Table((Column("rule", "code"), Column("state")), rows, "Rules", shown=None),)
+    states = {
+        None: TonedCell("not decided", "open"),
+        True: TonedCell("holds", ""),
+        False: TonedCell("broken", "bad"),
+    }
+    columns: Columns[tuple[str, bool | None]] = (
+        Col("rule", lambda row: row[0], "code"),
+        Col("state", lambda row: states[row[1]]),
     )
+    table = TableSpec("Rules", list(info.facts.gate.items()), columns).table()
+    return Section("gate", "Rules of the gate", (table,))
 
 
 def _provenance(info: EvaluationInfo) -> Section:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,10 @@ from fastapi import Response
 
 from cranfield.base.words import count_noun
 from cranfield.evaluation.verdict_table import VerdictCode
-from cranfield.reporting.document import Cell, Column, Document, Link, Section, Table, TonedCell, VerdictBlock
+from cranfield.reporting.document import Cell, Document, Link, Section, Table, TonedCell, VerdictBlock
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import render_blocks
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, interval
 from cranfield.workbench.server.pages import segment, when
 from cranfield.workbench.service.requests import BenefitRequest, CompareRequest, CompareResultsRequest, EvaluateRequest
 from cranfield.workbench.service.responses import EvaluationState, JobKind
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo, JobInfo, SetInfo
     from cranfield.workbench.service.watch.scheduler import LastRun, WatchState
 
-CI = Column("95 % CI", "interval")
+CI = "95 % CI"
 STATES: Mapping[EvaluationState, TonedCell] = {
     EvaluationState.VOID: TonedCell(VerdictCode.INVALID.text, "void"),
     EvaluationState.WAITING: TonedCell("waiting for grades", "open"),
@@ -47,12 +48,8 @@ def blocks(
     queries: tuple[str, str] | None = None,
 ) -> Markup:
     """A verdict and sections as the report shows them; the options are those of `render_blocks`."""
-    document = Document("", (), tuple(sections), _no_rows, dict, verdict=verdict)
+    document = Document("", (), tuple(sections), lambda: Table((), (), ""), dict, verdict=verdict)
     return render_blocks(document, most_rows=most_rows, queries=queries)
-
-
-def _no_rows() -> Table:
-    return Table((), (), "")
 
 
 def listed(name: str, title: str, table: Table) -> Markup:
@@ -72,33 +69,21 @@ def csv_response(table: Table, name: str) -> Response:
     return Response(csv_text(table), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def testset_table(infos: Iterable[SetInfo]) -> Table:
+def testset_table(infos: Sequence[SetInfo]) -> Table:
     """Test sets by name."""
-    columns = (
-        Column("test set"),
-        Column("version"),
-        Column("queries", "count"),
-        Column("judgments", "count"),
-        Column("from"),
-        Column("stored (UTC)"),
-        Column("by"),
+    columns: Columns[SetInfo] = (
+        Col("test set", lambda info: Link(info.name, f"testsets/{info.name}")),
+        Col("version", lambda info: info.version),
+        Col("queries", lambda info: info.n_queries, "count"),
+        Col("judgments", lambda info: info.n_judgments, "count"),
+        Col("from", lambda info: info.source.value),
+        Col("stored (UTC)", lambda info: _time(info.created_at)),
+        Col("by", lambda info: info.account),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            Link(info.name, f"testsets/{info.name}"),
-            info.version,
-            info.n_queries,
-            info.n_judgments,
-            info.source.value,
-            _time(info.created_at),
-            info.account,
-        )
-        for info in infos
-    ]
-    return Table(columns, rows, "Test sets, the latest version of each", shown=None)
+    return TableSpec("Test sets, the latest version of each", infos, columns).table()
 
 
-def evaluation_table(infos: Iterable[EvaluationInfo], caption: str, root: str = "") -> Table:
+def evaluation_table(infos: Sequence[EvaluationInfo], caption: str, root: str = "") -> Table:
     """Evaluations, each with its primary measure.
 
     Args:
@@ -106,36 +91,25 @@ def evaluation_table(infos: Iterable[EvaluationInfo], caption: str, root: str = 
         caption: of the table.
         root: how the page leads to `/`: empty at its top, `../` one level down.
     """
-    columns = (
-        Column("evaluation"),
-        Column("state"),
-        Column("test set"),
-        Column("time (UTC)"),
-        Column("measure"),
-        Column("mean", "value"),
-        CI,
-        Column("n", "count"),
-        Column("judged", "percent"),
-        Column("failed", "count"),
-        Column("marks"),
-    )
-    return Table(columns, [_evaluation_row(info, root) for info in infos], caption, shown=None)
 
+    def marks(info: EvaluationInfo) -> str:
+        own = {"baseline": info.pinned, "pilot": info.pilot}
+        return ", ".join((*(mark for mark, holds in own.items() if holds), *info.tags))
 
-def _evaluation_row(info: EvaluationInfo, root: str) -> tuple[Cell, ...]:
-    found = info.summary
-    marks = [*(("baseline",) if info.pinned else ()), *(("pilot",) if info.pilot else ()), *info.tags]
-    return (
-        Link(f"{info.label} #{info.id}", f"{root}evaluations/{info.id}"),
-        state_cell(info),
-        Link(info.testset_name, f"{root}testsets/{info.testset_name}"),
-        _time(info.at),
-        None if info.primary is None else str(info.primary),
-        *((None, (None, None), None) if found is None else (found.mean, (found.ci_low, found.ci_high), found.n)),
-        info.scores.judged.mean,
-        info.n_failed,
-        ", ".join(marks),
+    columns: Columns[EvaluationInfo] = (
+        Col("evaluation", lambda info: Link(side_label(info), f"{root}evaluations/{info.id}")),
+        Col("state", state_cell),
+        Col("test set", lambda info: Link(info.testset_name, f"{root}testsets/{info.testset_name}")),
+        Col("time (UTC)", lambda info: _time(info.at)),
+        Col("measure", lambda info: None if info.primary is None else str(info.primary)),
+        Col("mean", lambda info: info.summary.mean if info.summary else None, "value"),
+        Col(CI, lambda info: interval(info.summary) if info.summary else None, "interval"),
+        Col("n", lambda info: info.summary.n if info.summary else None, "count"),
+        Col("judged", lambda info: info.scores.judged.mean, "percent"),
+        Col("failed", lambda info: info.n_failed, "count"),
+        Col("marks", marks),
     )
+    return TableSpec(caption, infos, columns).table()
 
 
 def state_cell(info: EvaluationInfo) -> TonedCell:
@@ -150,34 +124,25 @@ def verdict_cell(verdict: VerdictCode) -> Cell:
     return TonedCell(verdict.text, verdict.tone)
 
 
-def comparison_table(infos: Iterable[ComparisonInfo], caption: str, root: str = "") -> Table:
+def comparison_table(infos: Sequence[ComparisonInfo], caption: str, root: str = "") -> Table:
     """Comparisons; `root` as of `evaluation_table`."""
-    columns = (
-        Column("comparison"),
-        Column("verdict"),
-        Column("test set"),
-        Column("measure"),
-        Column("difference", "delta"),
-        Column("95 % CI", "delta interval"),
-        Column("p", "p"),
-        Column("time (UTC)"),
-        Column("by"),
+
+    def link(info: ComparisonInfo) -> Link:
+        text = f"{side_label(info.candidate)} against {side_label(info.baseline)}"
+        return Link(text, f"{root}comparisons/{info.id}")
+
+    columns: Columns[ComparisonInfo] = (
+        Col("comparison", link),
+        Col("verdict", lambda info: verdict_cell(info.record.verdict)),
+        Col("test set", lambda info: info.candidate.testset_name),
+        Col("measure", lambda info: str(info.record.primary)),
+        Col("difference", lambda info: info.difference.delta, "delta"),
+        Col(CI, lambda info: interval(info.difference), "delta interval"),
+        Col("p", lambda info: info.p_value, "p"),
+        Col("time (UTC)", lambda info: _time(info.at)),
+        Col("by", lambda info: info.account),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            Link(f"{side_label(info.candidate)} against {side_label(info.baseline)}", f"{root}comparisons/{info.id}"),
-            verdict_cell(info.record.verdict),
-            info.candidate.testset_name,
-            str(info.record.primary),
-            info.difference.delta,
-            (info.difference.ci_low, info.difference.ci_high),
-            info.p_value,
-            _time(info.at),
-            info.account,
-        )
-        for info in infos
-    ]
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, infos, columns).table()
 
 
 def side_label(info: EvaluationInfo) -> str:
@@ -206,7 +171,7 @@ NO_NAMES = JobNames()
 
 
 def job_table(
-    infos: Iterable[JobInfo],
+    infos: Sequence[JobInfo],
     caption: str,
     root: str = "",
     *,
@@ -214,28 +179,16 @@ def job_table(
     waiting: Collection[int] = (),
 ) -> Table:
     """Jobs; `root` as of `evaluation_table`; `waiting` are the evaluations that wait for grades."""
-    columns = (
-        Column("job"),
-        Column("state"),
-        Column("what"),
-        Column("progress"),
-        Column("started by"),
-        Column("made (UTC)"),
-        Column("ended (UTC)"),
+    columns: Columns[JobInfo] = (
+        Col("job", lambda info: Link(f"{info.kind} #{info.id}", f"{root}jobs/{info.id}")),
+        Col("state", lambda info: _job_state(info, waiting)),
+        Col("what", lambda info: job_subject(info, names)),
+        Col("progress", job_progress),
+        Col("started by", lambda info: info.account or info.trigger.value),
+        Col("made (UTC)", lambda info: _time(info.created_at)),
+        Col("ended (UTC)", lambda info: _time(info.finished_at)),
     )
-    rows: list[tuple[Cell, ...]] = [
-        (
-            Link(f"{info.kind} #{info.id}", f"{root}jobs/{info.id}"),
-            _job_state(info, waiting),
-            job_subject(info, names),
-            job_progress(info),
-            info.account or info.trigger.value,
-            _time(info.created_at),
-            _time(info.finished_at),
-        )
-        for info in infos
-    ]
-    return Table(columns, rows, caption, shown=None)
+    return TableSpec(caption, infos, columns).table()
 
 
 def _job_state(info: JobInfo, waiting: Collection[int]) -> Cell:
@@ -271,23 +224,21 @@ def job_progress(info: JobInfo) -> str:
     return ": ".join(filter(None, (counted or waits, info.progress if not info.has_ended else "")))
 
 
-def schedule_table(states: Iterable[WatchState]) -> Table:
+def schedule_table(states: Sequence[WatchState]) -> Table:
     """Schedules of the operator's file."""
-    names = ("schedule", "test set or plan", "next time", "running", "last job", "its result", "details")
-    rows: list[tuple[Cell, ...]] = [
-        (
-            state.name,
-            Link(state.testset, f"testsets/{state.testset}") if state.testset else state.benefit,
-            next((f"{time:%Y-%m-%d %H:%M %Z}" for time in state.upcoming), None),
-            _job_link(state.running),
-            _job_link(state.last.job if state.last else None),
-            _result_cell(state.last),
-            "; ".join((*(state.last.lines() if state.last else ()), *state.notes())),
-        )
-        for state in states
-    ]
-    columns = tuple(map(Column, names))
-    return Table(columns, rows, "Scheduled evaluations and experiments", shown=None)
+    columns: Columns[WatchState] = (
+        Col("schedule", lambda row: row.name),
+        Col(
+            "test set or plan",
+            lambda row: Link(row.testset, f"testsets/{row.testset}") if row.testset else row.benefit,
+        ),
+        Col("next time", lambda row: next((f"{time:%Y-%m-%d %H:%M %Z}" for time in row.upcoming), None)),
+        Col("running", lambda row: _job_link(row.running)),
+        Col("last job", lambda row: _job_link(row.last.job if row.last else None)),
+        Col("its result", lambda row: _result_cell(row.last)),
+        Col("details", lambda row: "; ".join((*(row.last.lines() if row.last else ()), *row.notes()))),
+    )
+    return TableSpec("Scheduled evaluations and experiments", states, columns).table()
 
 
 def _job_link(job: JobInfo | None) -> Cell:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -13,7 +13,8 @@ from cranfield.books.database.engine import day_of
 from cranfield.evaluation.testset.expected import judgments_of, queries_of
 from cranfield.formats.convert import fitting_formats, written_formats
 from cranfield.model.query import class_of
-from cranfield.reporting.document import Cell, Column, Link, Section, Table, cell_value
+from cranfield.reporting.document import Link, Section
+from cranfield.reporting.table_spec import Col, TableSpec
 from cranfield.testsets.diff import diff
 from cranfield.testsets.reports.testset import queries_document, statistics_document
 from cranfield.testsets.reports.versions import difference_document
@@ -29,6 +30,7 @@ from cranfield.workbench.server.v1.testsets import saved_testset
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from cranfield.model import Query as TestQuery
     from cranfield.model import TestSet
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import SetInfo
@@ -101,8 +103,7 @@ def show_testset(
     service = service_of(request)
     info = service.testsets.get(name if version is None else f"{name}@{version}")
     if form == "csv":
-        rows = list(query_rows(service.testsets.load(info.ref), name))
-        return csv_response(Table(COLUMNS, rows, ""), f"{name}-queries")
+        return csv_response(query_rows(service.testsets.load(info.ref), name).table(), f"{name}-queries")
     parts = page_parts(
         request,
         "testset.html",
@@ -122,17 +123,17 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
     from markupsafe import Markup
 
     found = service.testsets.load(info.ref)
-    every = list(query_rows(found, info.name))
-    rows = [row for row in every if find.casefold() in f"{cell_value(row[0])}\0{row[1]}".casefold()]
+    every = query_rows(found, info.name)
+    rows = [row for row in every.rows if find.casefold() in f"{row[0].id}\0{row[0].text}".casefold()]
     last = max(1, -(-len(rows) // PAGE))
     page = min(page, last)
-    shown = Table(COLUMNS, rows[(page - 1) * PAGE : page * PAGE], "Queries and what is expected", shown=None)
+    shown = replace(every, rows=rows[(page - 1) * PAGE : page * PAGE]).table()
     text = (
         environment()
         .get_template("testset_contents.html")
         .render(
             info=info,
-            findings=_coverage(every),
+            findings=_coverage(every.rows),
             queries=blocks([Section("queries", "Queries", (shown,))]),
             counts=blocks(statistics_document(statistics(found)).sections, most_rows=PAGE),
             find=find,
@@ -145,32 +146,36 @@ def _contents(service: Service, info: SetInfo, find: str, page: int) -> Markup:
     return Markup(text)  # noqa: S704 - of our template, which escapes
 
 
-COLUMNS = (
-    Column("query", "query id"),
-    Column("text"),
-    Column("class"),
-    Column("strata"),
-    Column("relevant", "count"),
-    Column("judged", "count"),
-)
+QueryRow = tuple["TestQuery", int, int]
+"""A query, and how many items are relevant and judged."""
 
 
-def query_rows(found: TestSet, name: str) -> Iterator[tuple[Cell, ...]]:
-    """Each query: id, text, class, strata, relevant and judged items."""
+def query_rows(found: TestSet, name: str) -> TableSpec[QueryRow]:
+    """Each query with how many items are judged and relevant."""
+    rows = []
     for query in found.queries:
-        # The page is at /testsets/NAME.
-        link = Link(query.id, f"{name}/queries/{query.id}")
         # A grade under 0 is of what is pooled and not judged.
-        judged = [each for each in judgments_of(found, query.id) if each.grade >= 0]
-        relevant = sum(each.grade > 0 for each in judged)
-        strata = ", ".join(f"{key}={value}" for key, value in query.strata.items())
-        yield (link, query.text, class_of(query), strata, relevant, len(judged))
+        grades = [each.grade for each in judgments_of(found, query.id) if each.grade >= 0]
+        rows.append((query, sum(grade > 0 for grade in grades), len(grades)))
+    return TableSpec(
+        "Queries and what is expected",
+        rows,
+        (
+            # The page is at /testsets/NAME.
+            Col("query", lambda row: Link(row[0].id, f"{name}/queries/{row[0].id}"), "query id"),
+            Col("text", lambda row: row[0].text),
+            Col("class", lambda row: class_of(row[0])),
+            Col("strata", lambda row: ", ".join(f"{key}={value}" for key, value in row[0].strata.items())),
+            Col("relevant", lambda row: row[1], "count"),
+            Col("judged", lambda row: row[2], "count"),
+        ),
+    )
 
 
-def _coverage(rows: Sequence[tuple[Cell, ...]]) -> list[str]:
+def _coverage(rows: Sequence[QueryRow]) -> list[str]:
     """What is missing in the judgments."""
-    none = [str(cell_value(row[0])) for row in rows if not row[-1]]
-    without = [str(cell_value(row[0])) for row in rows if row[-1] and not row[-2]]
+    none = [query.id for query, _, n_judged in rows if not n_judged]
+    without = [query.id for query, n_relevant, n_judged in rows if n_judged and not n_relevant]
     lines = ((none, "without any judgment: their measures are null"), (without, "without a relevant item"))
     return [
         f"{len(ids)} of {len(rows)} queries {what} ({', '.join(ids[:10])}{' …' if len(ids) > 10 else ''})"
