@@ -120,9 +120,9 @@ def __getattr__(name: str) -> object:
 
 def _load_displays() -> Displays:
     """What shows values in notebooks, and makes frames of them."""
-    from cranfield.reporting.notebook import displays
+    from cranfield.reporting import notebook
 
-    return displays
+    return notebook
 
 
 _LOAD_DISPLAYS.append(_load_displays)

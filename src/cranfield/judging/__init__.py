@@ -11,7 +11,7 @@ PRODUCT = Product(
     groups=frozenset({"book", "pool"}),
     subcommands={"testset": {"refresh": "cranfield.judging.commands.refresh"}},
     cards={
-        "Agreement": "cranfield.judging.reports.cards:AGREEMENT",
-        "RaterReport": "cranfield.judging.reports.cards:RATERS",
+        "Agreement": "cranfield.judging.reports.agreement:CARD",
+        "RaterReport": "cranfield.judging.reports.agreement:agreement_document",
     },
 )

@@ -6,5 +6,5 @@ PRODUCT = Product(
     name="testsets",
     commands={"Test sets": {"testset": "cranfield.testsets.commands.testset"}},
     groups=frozenset({"testset"}),
-    cards={"TestSet": "cranfield.testsets.reports.cards:TESTSET"},
+    cards={"TestSet": "cranfield.testsets.reports.testset:CARD"},
 )

@@ -28,6 +28,7 @@ from cranfield.benefit.reading import arm_reading, cell_reading
 from cranfield.benefit.records import ReadLines
 from cranfield.benefit.reports.benefit import benefit_document
 from cranfield.benefit.reports.history import benefit_history_document
+from cranfield.benefit.reports.sections import recall_by_turn
 from cranfield.benefit.result import (
     BenefitResult,
     CostVerdict,
@@ -52,7 +53,6 @@ from cranfield.cli.main import command_line
 from cranfield.model import MatchingRules
 from cranfield.model.judging import Lines
 from cranfield.reporting import render
-from cranfield.reporting.charts.benefit import recall_by_turn
 from cranfield.reporting.charts.spec import SCREENS, Screen
 from cranfield.reporting.document import VOID_STAMP, Chart, Table, TonedCell, cell_value
 from cranfield.reporting.renderers.text import render_brief, table_lines

@@ -20,8 +20,7 @@ from cranfield.reporting.charts.differences import (
     slopes,
     whiskers,
 )
-from cranfield.reporting.charts.history import Dot, over_time
-from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
+from cranfield.reporting.charts.history import Dot, SystemLine, over_time, systems_over_time
 from cranfield.reporting.charts.spec import (
     BAND,
     BETTER,

@@ -27,8 +27,7 @@ from cranfield.gate.result import GateResult
 from cranfield.judging.raters.raters import rater_report
 from cranfield.model.testset import Rating
 from cranfield.plugins import built_in_products
-from cranfield.reporting.notebook.displays import MAX_BYTES
-from cranfield.reporting.notebook.shapes import SHAPES
+from cranfield.reporting.notebook import MAX_BYTES, SHAPES
 from cranfield.scale.summary import summarise_results
 
 LENIENT = Limits(max_failed_share=0.5)
@@ -230,7 +229,7 @@ def test_the_card_of_many_queries_and_measures_stays_small() -> None:
 
 
 def test_a_card_that_would_be_too_large_has_fewer_rows_and_no_picture(comparison, monkeypatch) -> None:
-    displays = importlib.import_module("cranfield.reporting.notebook.displays")
+    displays = importlib.import_module("cranfield.reporting.notebook")
     whole = comparison._repr_html_()
     monkeypatch.setattr(displays, "MAX_BYTES", len(whole.encode()) - 1)
     assert "<svg" not in comparison._repr_html_()

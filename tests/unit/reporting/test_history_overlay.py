@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from cranfield.evaluation.history import HistoryPoint, HistoryReport, Score, lines
 from cranfield.reporting import render
-from cranfield.reporting.charts.history import Dot
-from cranfield.reporting.charts.overlay import HEIGHT, LABEL_HEIGHT, SystemLine, systems_over_time
-from cranfield.reporting.charts.overlay import _label_places as label_places
+from cranfield.reporting.charts.history import HEIGHT, LABEL_HEIGHT, Dot, SystemLine, systems_over_time
+from cranfield.reporting.charts.history import _label_places as label_places
 from cranfield.reporting.charts.spec import PAGE, PHONE, SCREENS, Screen
 from cranfield.reporting.document import Chart, Link
 from cranfield.reporting.documents.history import history_document, label_maker

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import ceil
 from typing import Any
 
 from cranfield.base.numbers import (
@@ -34,8 +35,7 @@ from cranfield.benefit.result import (
     StratumResult,
     VarianceAdvice,
 )
-from cranfield.reporting.charts.benefit import recall_by_turn
-from cranfield.reporting.charts.spec import SCREENS
+from cranfield.reporting.charts.spec import BETTER, SAME, SCREENS, Rule, Screen, Spec, as_is, frame_of, spec_of, tip_of
 from cranfield.reporting.document import (
     Block,
     Bullets,
@@ -49,8 +49,11 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
 
-COLOURS: tuple[Swatch, ...] = ("good", "same")
-"""Colours of the treatment and of the control."""
+HEIGHT, WIDEST = 260, 620
+LEFT, RIGHT, TOP = 60, 24, 12
+SWATCHES: tuple[Swatch, ...] = ("good", "same")
+COLOURS = (BETTER, SAME)
+"""Swatches of the legend, and colours, of the treatment and of the control."""
 
 
 def stratum_name(row: StratumResult) -> str:
@@ -345,7 +348,7 @@ def _recall_figure(arms: Mapping[str, tuple[float, ...]]) -> Chart:
     title = "Gold lines read, by turn"
     page, phone = (recall_by_turn(arms, screen) for screen in SCREENS)
     table = TableSpec(title, range(max(map(len, arms.values()))), columns).table(shown=20)
-    legend: tuple[tuple[Swatch, str], ...] = tuple(zip(COLOURS, arms, strict=False))
+    legend: tuple[tuple[Swatch, str], ...] = tuple(zip(SWATCHES, arms, strict=False))
     return Chart("recall-by-turn", title, f"{title}; after the last: {last}", page, phone, table, legend)
 
 
@@ -419,3 +422,27 @@ def facts_section(result: BenefitResult) -> Iterable[Section]:
     if blocks:
         key_figure = f"{count_noun(len(deciding), 'statements', format_count)} missing, wrong or open"
         yield Section("facts", "Which facts decided", tuple(blocks), key_figure)
+
+
+def recall_by_turn(arms: Mapping[str, Sequence[float]], screen: Screen) -> Spec:
+    """Recall of gold lines after each turn, a line an arm to the last turn of both; the first arm is the treatment."""
+    most = max(map(len, arms.values()))
+    values = [
+        {
+            "turn": turn,
+            "recall": recall,
+            "arm": arm,
+            "colour": colour,
+            "tip": tip_of(f"{arm}, after turn {turn}: {format_percent(recall)}"),
+        }
+        for (arm, recalls), colour in zip(arms.items(), COLOURS, strict=False)
+        for turn, recall in enumerate((*recalls, *[recalls[-1]] * (most - len(recalls))) if recalls else (), start=1)
+    ]
+    across = {"title": "turn", "values": list(range(1, most + 1, ceil(most / screen.ticks))), "format": "d"}
+    x: Rule = {"field": "turn", "type": "quantitative", "axis": across, "scale": {"domain": [1, max(2, most)]}}
+    up = {"title": "gold lines read", "tickCount": min(screen.ticks, 5), "format": ".0%"}
+    y: Rule = {"field": "recall", "type": "quantitative", "axis": up, "scale": {"domain": [0, 1], "nice": False}}
+    by_arm = {"x": x, "y": y, "color": as_is("colour")}
+    line: Rule = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": by_arm | {"detail": {"field": "arm"}}}
+    dots: Rule = {"mark": {"type": "point", "filled": True, "size": 36, "opacity": 1}, "encoding": by_arm}
+    return spec_of(values, [line, dots], frame_of(min(screen.width, WIDEST), HEIGHT, LEFT, right=RIGHT, top=TOP))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from cranfield.base.numbers import format_level, format_p, format_percent, format_plain, format_value
+from cranfield.base.numbers import format_count, format_level, format_p, format_percent, format_plain, format_value
 from cranfield.base.words import count_noun
 from cranfield.judging.raters.raters import RaterReport
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.notebook import CardShape, plain_card
 from cranfield.reporting.sections.subject import about_testset
 from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, interval
 from cranfield.stats.agreement import Agreement, Coefficient, Misfit
@@ -249,11 +250,6 @@ class _Line(NamedTuple):
     second: str = ""
 
 
-def agreement_spec(found: Agreement) -> TableSpec[_Line]:
-    """The tidy rows of an agreement: of all raters, then of each pair of them."""
-    return _spec([*map(_Line, found.coefficients.values()), *_pair_lines(found)])
-
-
 def _spec(lines: list[_Line]) -> TableSpec[_Line]:
     columns: Columns[_Line] = (
         Col("stratum", lambda row: row.stratum),
@@ -291,3 +287,15 @@ def _misfit_lines(found: Misfit) -> Iterator[_Line]:
         p = "" if rater.p_value is None else f"p {format_p(rater.p_value)}"
         change = Coefficient("alpha-ordinal change", rater.change, rater.ci_low, rater.ci_high, rater.n, p)
         yield from (_Line(each, first=rater.rater) for each in (without, change))
+
+
+def agreement_card(found: Agreement) -> Document:
+    """Every coefficient with its interval."""
+    about = f"{count_noun(len(found.by_rater), 'raters')}, {count_noun(found.n_items, 'items', format_count)}"
+    return plain_card("Agreement of raters", (about,), [coefficients_section(found)])
+
+
+CARD = CardShape(
+    agreement_card, lambda found: _spec([*map(_Line, found.coefficients.values()), *_pair_lines(found)]).tidy()
+)
+"""An agreement in a notebook: CSV has the coefficients of all raters, then those of each pair of them."""

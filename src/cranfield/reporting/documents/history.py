@@ -24,8 +24,7 @@ from cranfield.evaluation.history import (
 from cranfield.evaluation.unseen import nearest
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.model.results import to_jsonable
-from cranfield.reporting.charts.history import Begin, Dot, over_time
-from cranfield.reporting.charts.overlay import SystemLine, systems_over_time
+from cranfield.reporting.charts.history import Begin, Dot, SystemLine, over_time, systems_over_time
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.document import (
     Block,

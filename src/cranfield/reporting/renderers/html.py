@@ -9,19 +9,30 @@ attributes: no script, no style, no link, no id that another picture could have 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.resources import files
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from cranfield.base.words import printable, printable_lines
-from cranfield.reporting.document import Block, Chart, Column, Details, Document, Section, with_fewer_rows
-from cranfield.reporting.renderers.pack import CHUNK, pack
+from cranfield.reporting.document import (
+    Block,
+    Chart,
+    Column,
+    Details,
+    Document,
+    Payload,
+    QueryViewContent,
+    Section,
+    with_fewer_rows,
+)
 
 if TYPE_CHECKING:
     from xml.etree import ElementTree as ET
@@ -44,6 +55,10 @@ MAX_ROWS = 2000
 """Rows of a table in a file that has the query view, which has all queries."""
 MAX_CHARS, PIECE = 1000, 100
 """Characters of a text that are shown at first, and without a place where the line may break; as in `static/report/text.js`."""
+CHUNK = 64
+"""Queries that are unpacked at once."""
+PackedDocument = tuple[str, str]
+"""Id and title."""
 LEADING_SECTIONS = 3
 """Sections of which the first picture stands in the panel of the verdict."""
 MODULES = (
@@ -346,3 +361,55 @@ def _is_visible(element: ET.Element) -> bool:
     if element.tag == "path":
         return any(element.get(paint, "none") != "none" for paint in ("fill", "stroke"))
     return element.tag != "g" or len(element) > 0
+
+
+def pack(queries: QueryViewContent) -> tuple[str, ...]:
+    """The data of the query view, packed into a page: JSON, compressed by gzip, each part in base64.
+
+    Part 0 is the index and part 1 the documents: id and title of each result, once. The others are the details of `CHUNK` queries
+    each, where a result is two numbers: its document, and its place in the list of how the results of that part were judged. A
+    browser unpacks the parts that it needs; `static/report/query_source.js` reads what is written here.
+    """
+    seen: dict[PackedDocument, int] = {}
+    details = iter(queries.details())
+    chunks = []
+    while chunk := list(islice(details, CHUNK)):
+        chunks.append(_Chunk(chunk, seen))
+    # Neighbours in the order of the ids are alike, and take less room.
+    ordered = sorted(range(len(seen)), key=(documents := list(seen)).__getitem__)
+    number = {old: new for new, old in enumerate(ordered)}
+    table = {name: [documents[old][at] for old in ordered] for at, name in enumerate(("ids", "titles"))}
+    return tuple(map(_packed, (queries.index(), table, *(chunk.record(number) for chunk in chunks))))
+
+
+def _packed(part: Mapping[str, Any]) -> str:
+    """ASCII, because any text can be written so, a half of a character too."""
+    text = json.dumps(part, allow_nan=False, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode("ascii"), mtime=0)).decode("ascii")
+
+
+class _Chunk:
+    """The details of some queries, their results as numbers."""
+
+    def __init__(self, details: list[Payload], seen: dict[PackedDocument, int]) -> None:
+        self.kinds: dict[tuple[tuple[str, Any], ...], int] = {}
+        self.seen = seen
+        self.details = [
+            dict(detail) | {"sides": [dict(side) | {"hits": list(self._hits(side))} for side in detail["sides"]]}
+            for detail in details
+        ]
+
+    def _hits(self, side: Mapping[str, Any]) -> Iterator[int]:
+        for hit in side["hits"]:
+            rest = {name: value for name, value in hit.items() if name not in {"rank", "id", "title"}}
+            if rest.get("item") == hit["id"]:
+                rest["item"] = True
+            yield self.seen.setdefault((hit["id"], hit["title"]), len(self.seen))
+            yield self.kinds.setdefault(tuple(rest.items()), len(self.kinds))
+
+    def record(self, number: Mapping[int, int]) -> dict[str, Any]:
+        """The part, with the final numbers of the documents."""
+        for detail in self.details:
+            for side in detail["sides"]:
+                side["hits"][::2] = map(number.__getitem__, side["hits"][::2])
+        return {"kinds": list(map(dict, self.kinds)), "details": self.details}

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from cranfield.base.words import count_noun, shorten_to
-from cranfield.evaluation.testset.expected import ExpectedGrade, JudgedQuery, Queries
+from cranfield.evaluation.testset.expected import ExpectedGrade, JudgedQuery, Queries, queries_of
 from cranfield.evaluation.testset.validate import Validation
-from cranfield.model import Label, Query
+from cranfield.model import Label, Query, TestSet
 from cranfield.model.query import negative_of
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
+from cranfield.reporting.notebook import CardShape, part_of
 from cranfield.reporting.sections.subject import about_testset
 from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
-from cranfield.testsets.statistics import Matrix, Statistics
+from cranfield.testsets.statistics import Matrix, Statistics, statistics
 
 SHOWN_OF_A_CHECK = 20
 LONGEST_LABEL = 60
@@ -313,3 +315,13 @@ def _matrix(matrix: Matrix) -> Table:
     rows = list(zip(matrix.rows, matrix.counts, strict=True))
     spec = TableSpec(f"{matrix.row_key} by {matrix.column_key}", rows, columns)
     return spec.table(footer=("all", *sums, sum(sums)))
+
+
+def testset_card(testset: TestSet) -> Document:
+    """Counts of queries, judgments, grades and strata."""
+    report = statistics_document(statistics(testset, ()))
+    return replace(part_of(report, ("counts", "judgments", "grades", "strata")), title="Test set")
+
+
+CARD = CardShape(testset_card, lambda testset: queries_document(queries_of(testset)).tidy())
+"""A test set in a notebook: CSV has a row a judgment; a query without one has a row too."""

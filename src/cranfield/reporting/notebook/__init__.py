@@ -1,1 +1,0 @@
-"""Values in notebooks: cards and frames."""
