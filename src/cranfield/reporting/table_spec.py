@@ -49,10 +49,12 @@ class HasInterval(Protocol):
     """A value with the ends of its interval."""
 
     @property
-    def ci_low(self) -> float | None: ...
+    def ci_low(self) -> float | None:
+        """The lower end."""
 
     @property
-    def ci_high(self) -> float | None: ...
+    def ci_high(self) -> float | None:
+        """The upper end."""
 
 
 def interval(found: HasInterval) -> Interval:
