@@ -2,7 +2,7 @@
 
 Scores are drawn from a shape; an answer is correct with a chance that has the slope in logits and, over all scores, no net bias.
 The second table has the best that any rule could do. The third is of even scores, an answer being correct with the chance
-score - bias, within 0 and 1. `docs/how-to/check-confidence.md` has the tables. 2,000 simulations take ten minutes on two processors.
+score - bias, within 0 and 1. `docs/explanation/measurements.md` has the tables. 2,000 simulations take ten minutes on two processors.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Cranfield collection, real systems: SQLite FTS5 and bm25s. The pool of two syste
 the collection: its grade, or 0. A hiding hides a share of these judgments, by seed. Then they are judged again, in the
 order of holes (by expected effect, re-computed after each judgment, or after each pool of 25; and by effect), in rank order
 (rank 1 of A, rank 1 of B, rank 2 of A, ..., of all queries) and in random order. The verdict (nDCG@10, paired t test at
-.05) is settled after the first judgment from which on it is the verdict of all judgments. `docs/how-to/holes.md` has the table.
+.05) is settled after the first judgment from which on it is the verdict of all judgments. `docs/explanation/measurements.md` has the table.
 """
 
 from __future__ import annotations

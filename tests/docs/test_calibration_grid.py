@@ -1,4 +1,4 @@
-"""The error rates of the diagnosis that the page of calibration shows meet what the page promises."""
+"""The error rates of the diagnosis that the page of measurements shows meet what the page promises."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LITTLE_SPREAD = {"narrow", "constant"}
 @pytest.fixture(scope="module")
 def grid(checkout: Path) -> dict[tuple[str, float], list[float]]:
     """Shape and slope to the shares of well-calibrated, of the right words and of insufficient data, each at n = 60, 200 and 500."""
-    lines = (checkout / "docs" / "how-to" / "check-confidence.md").read_text().splitlines()
+    lines = (checkout / "docs" / "explanation" / "measurements.md").read_text().splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return {
         (row[0], float(row[1])): [float(cell) for cell in row[2:]] for row in rows if len(row) == 11 and "." in row[2]

@@ -1,4 +1,4 @@
-"""The simulation behind the table of procedures in docs/how-to/compare-many-systems.md, on few systems."""
+"""The simulation behind the table of procedures in docs/explanation/measurements.md, on few systems."""
 
 from __future__ import annotations
 

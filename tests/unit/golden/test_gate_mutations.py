@@ -37,8 +37,9 @@ def test_good_records_pass_and_every_kind_of_broken_one_is_caught_by_its_check(m
     assert "nothing expected" in mutations.table(reports)
 
 
-def test_the_page_lists_every_kind_and_every_check(mutations, checkout):
+def test_the_pages_list_every_kind_and_every_check(mutations, checkout):
     page = (checkout / "docs/how-to/golden-check.md").read_text()
-    table = page.partition("```text\nkind")[2].partition("```")[0].splitlines()[1:]
+    measured = (checkout / "docs/explanation/measurements.md").read_text()
+    table = measured.partition("```text\nkind")[2].partition("```")[0].splitlines()[1:]
     assert [line[: line.index("  ")] for line in table] == list(mutations.KINDS)
     assert [row for check, spec in CHECKS.items() if (row := f"| `{check}` | {spec.what} |") not in page] == []
