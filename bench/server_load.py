@@ -23,7 +23,7 @@ import httpx2
 from cranfield.app.loading import load
 from cranfield.books.store.schema import Role
 from cranfield.books.store.store import open_store
-from cranfield.workbench.service.job_process import ProcessStatus
+from cranfield.workbench.service.children import ProcessStatus
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.service import open_service
 from cranfield.workbench.service.work import work_on

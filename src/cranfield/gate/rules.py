@@ -188,6 +188,12 @@ def rules_of(gate: GateConfig, testset: str) -> list[tuple[int, Rule]]:
     ]
 
 
+def configured_rules(gate: GateConfig, name: str, testset: TestSet) -> list[Rule]:
+    """The rules for a test set by its name in the config, and its own."""
+    rules = [rule for _, rule in rules_of(gate, name)]
+    return rules + own_rules(testset, rules)
+
+
 def own_rules(testset: TestSet, rules: Sequence[Rule]) -> list[Rule]:
     """The rule on the requirements of a test set that has some, where no rule is about them."""
     is_there = any(rule.kind == RequirementsRule.kind for rule in rules)

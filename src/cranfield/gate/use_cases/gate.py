@@ -43,7 +43,7 @@ from cranfield.gate.baseline import Baseline, Ref, baseline_digest, misfits, par
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.reports.gate import gate_document
 from cranfield.gate.result import BaselineFacts, EarlierSource, GateReport, GateResult, GateStatus, SourceKind
-from cranfield.gate.rules import check_fit, compared_measures, in_classes, measure_of, own_rules, rules_of, words
+from cranfield.gate.rules import check_fit, compared_measures, configured_rules, in_classes, measure_of, rules_of, words
 from cranfield.gate.use_cases.plan import GatePlan, lost_anchors, planned, refuse_overrides
 from cranfield.gate.verdict import GateTerms, judge_all
 from cranfield.model import CallLog, Outcome, Run
@@ -653,8 +653,7 @@ def _judged(plan: GatePlan, answers: AnsweredTestSet, accepted: _Accepted) -> Ga
         *(_differences(baseline, evaluation, experiment) if baseline is not None else ()),
     )
     classes = deciding_key(experiment.testset, experiment.declared)
-    configured = [rule for _, rule in rules_of(plan.gate, experiment.name)]
-    configured += own_rules(experiment.testset, configured)
+    configured = configured_rules(plan.gate, experiment.name, experiment.testset)
     rules = [in_classes(rule, classes) for rule in configured]
     findings = system_evidence(experiment, evaluation)
     earlier = (*answers.earlier, *accepted.sources)

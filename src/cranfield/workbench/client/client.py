@@ -17,7 +17,6 @@ from cranfield.base.concurrency.retry import retry_after_s
 from cranfield.base.errors import UsageError
 from cranfield.workbench.client.errors import ApiError, ApiUnavailableError, JobFailedError, error_of
 from cranfield.workbench.client.events import events_of
-from cranfield.workbench.service.catalogue_responses import MeasureList, SystemList
 from cranfield.workbench.service.requests import CompareRequest, DiffRequest, EvaluateRequest
 from cranfield.workbench.service.responses import (
     ComparisonResponse,
@@ -25,10 +24,12 @@ from cranfield.workbench.service.responses import (
     EvaluationChange,
     EvaluationResponse,
     JobResponse,
+    MeasureList,
     Page,
     QueryRow,
     RunResponse,
     SetResponse,
+    SystemList,
 )
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cranfield.base.errors import UnknownNameError
 from cranfield.formats.io.files import write_text
-from cranfield.workbench.service.outcome import BenefitOutcome
+from cranfield.workbench.service.responses import BenefitOutcome
 from cranfield.workbench.watch_config import BenefitWatch
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from cranfield.gate.baseline import Baseline, baseline_of, misfits
 from cranfield.gate.config import gate_of
 from cranfield.gate.gate_input import GateInput
 from cranfield.gate.result import STATES
-from cranfield.gate.rules import RULES, compared_measures, in_classes, own_rules, rules_of, words
+from cranfield.gate.rules import RULES, compared_measures, configured_rules, in_classes, words
 
 if TYPE_CHECKING:
     from cranfield.app.experiment import Experiment
@@ -46,8 +46,7 @@ def rules_kept(
     gate = None if config is None else gate_of(config)
     if config is None or gate is None or key is None:
         return None, ()
-    rules = [rule for _, rule in rules_of(gate, key)]
-    rules += own_rules(evaluation.testset, rules)
+    rules = configured_rules(gate, key, evaluation.testset)
     baseline, why = None, ""
     if any(rule.needs_baseline for rule in rules):
         baseline, why = _pinned(service, testset, experiment.k, evaluation, compared_measures(rules))

@@ -1,4 +1,4 @@
-"""What the REST API answers, as models: the server makes them, the client reads them. Times are milliseconds since 1970 (UTC)."""
+"""What the REST API answers, as models, and what it takes of books: the server makes them, the client reads them. Times are milliseconds since 1970 (UTC)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, computed_field, field_validator
 from pydantic_core import CoreSchema
-
-from cranfield.workbench.service.outcome import BenefitOutcome
 
 T = TypeVar("T")
 Number = Annotated[float | None, Field(allow_inf_nan=False)]
@@ -189,6 +187,27 @@ class JobProblemResponse(ResponseBody):
     where: str
     hint: str
     code: str
+
+
+class BenefitOutcome(BaseModel):
+    """Result of the experiment of a schedule; it is stored in a file. A later server may add keys."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    file: str
+    """File of the result, in the folder of results of the schedule."""
+    made_at: str
+    """Time of the result, in ISO 8601."""
+    unchanged: bool
+    """Nothing is other than it was for this result: no cell was run, and all of this is of the earlier run."""
+    sentence: str
+    void: list[str]
+    """Why the comparison is invalid; empty where it is not."""
+    caveats: list[str]
+    verdicts: dict[str, str]
+    """Stratum, `task_type=locate, difficulty=easy`, to its verdict."""
+    failed_rules: list[str]
+    """Broken rules, of the default rules of `cranfield benefit gate`, each with what breaks it."""
 
 
 class JobResponse(ResponseBody):
@@ -398,3 +417,185 @@ class QuerySources(ResponseBody):
     """All sources, by name."""
 
     sources: list[QuerySourceInfo]
+
+
+class SystemResponse(ResponseBody):
+    """A system that the operator's config allows."""
+
+    name: str
+    components: list[str]
+    """Names for `components`; empty: it has none."""
+    variants: list[str]
+
+
+class SystemList(ResponseBody):
+    """The systems of the config."""
+
+    systems: list[SystemResponse]
+
+
+class ParameterInfo(ResponseBody):
+    """A parameter of a measure."""
+
+    name: str
+    default: Any
+    sentence: str
+    choices: list[str] = Field(default_factory=list)
+    minimum: Number = None
+
+
+class MeasureInfo(ResponseBody):
+    """A row of the catalogue of measures."""
+
+    name: str
+    key: str
+    """How `metrics` of an evaluation begins it: `recall` of `recall_at_10`."""
+    title: str
+    sentence: str
+    """What it says, for people."""
+    formula: str
+    family: str
+    cutoff: Literal["required", "optional", "none"]
+    """Whether `@k` must, may or may not follow the name."""
+    parameters: list[ParameterInfo]
+    aliases: list[str]
+    """Other names that are understood."""
+    range: tuple[Number, Number]
+    """Null: no bound."""
+    higher_is_better: bool
+    defined_for: str
+    source: str
+
+
+class MeasureList(ResponseBody):
+    """The catalogue."""
+
+    default: list[str]
+    """What is computed where a request and the config name none."""
+    measures: list[MeasureInfo]
+
+
+class BookResponse(ResponseBody):
+    """A book of judgments."""
+
+    name: str
+    state: str
+    mode: str
+    n_queries: int
+    n_items: int
+    guideline_version: int
+    created_at: int
+
+
+class QueryCoverageResponse(ResponseBody):
+    """A query of a book, with the progress of its items."""
+
+    query: str
+    text: str
+    n_items: int
+    n_judged: int
+    n_done: int
+    n_adjudicate: int
+
+
+class BookCoverage(ResponseBody):
+    """Progress of a book, and agreement of its raters."""
+
+    n_items: int
+    states: dict[str, int]
+    judged_lowest: int
+    """Items whose grades are all the lowest of the scale: judged 0."""
+    judged_higher: int
+    unjudged: int
+    """In the pool, and without any grade. Never counted as 0."""
+    by_persons: dict[str, int]
+    """0, 1, 2, … grades by persons to items."""
+    n_twice: int
+    """Items that two persons judged."""
+    alpha: Number
+    """Krippendorff's alpha, ordinal; null where too few items were judged twice."""
+    alpha_low: Number
+    alpha_high: Number
+    null_queries: list[str]
+    """Queries without a grade: their measures are null."""
+    queries: list[QueryCoverageResponse]
+
+
+class LiveMeasureResponse(ResponseBody):
+    """A measure with the current grades."""
+
+    measure: str
+    scale: str
+    mean: Number
+    """Null: no query has a value, which is not 0."""
+    n: int
+    n_null: int
+    n_shown: int
+    n_judged: int
+    n_rated: int
+    n_ties: int
+
+
+class BookMeasures(ResponseBody):
+    """Measures of an evaluation whose results are judged in a book, with the current grades."""
+
+    void: list[str]
+    """Why the figures do not count; empty where they do."""
+    evaluation: int
+    system: str
+    failures: dict[str, int]
+    """Kind of failure to the number of queries."""
+    measures: list[LiveMeasureResponse]
+
+
+class GradeRow(ResponseBody):
+    """Judgment of an item by a rater."""
+
+    rater: str
+    kind: str
+    grade: Number
+    skip_reason: str | None
+    reason: str
+    at: int
+
+
+class ItemResponse(ResponseBody):
+    """An item of a book, with every judgment of it."""
+
+    id: int
+    query: str
+    doc: str
+    state: str
+    origin: str
+    final: Number
+    """The adjudicated grade."""
+    ratings: list[GradeRow]
+
+
+class GradeEntry(BaseModel):
+    """A grade by this account."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    query: Annotated[str, Field(min_length=1, max_length=2000)]
+    doc: Annotated[str, Field(min_length=1, max_length=2000)]
+    grade: Annotated[float, Field(allow_inf_nan=False)]
+    reason: Annotated[str, Field(max_length=10_000)] = ""
+    key: Annotated[str, Field(min_length=1, max_length=80)] | None = None
+    """The same key is saved once; default: made of query, document, grade and reason."""
+
+
+class Grades(BaseModel):
+    """Grades by this account, saved all or none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    grades: Annotated[list[GradeEntry], Field(min_length=1, max_length=1000)]
+
+
+class SavedGrades(ResponseBody):
+    """Result of each judgment."""
+
+    n_saved: int
+    n_known: int
+    """Saved before, by their key."""

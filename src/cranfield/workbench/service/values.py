@@ -15,10 +15,10 @@ from cranfield.evaluation.result import ComparisonResult, EvaluationResult, Syst
 from cranfield.evaluation.values import MeasureComparison, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
-from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.requests import CompareRequest, JobRequest, Settings
 from cranfield.workbench.service.responses import (
     ENDED,
+    BenefitOutcome,
     EvaluationState,
     JobKind,
     JobProblemResponse,

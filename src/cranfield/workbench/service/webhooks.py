@@ -26,8 +26,7 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.judging.documents.values import DocumentError, DocumentFailureKind
 from cranfield.judging.documents.web import AddressGuard, Resolver, pinned, system_resolver
 from cranfield.workbench.config import VARIABLE, Event, Webhook
-from cranfield.workbench.service.outcome import BenefitOutcome
-from cranfield.workbench.service.responses import EvaluationState, JobKind, JobState
+from cranfield.workbench.service.responses import BenefitOutcome, EvaluationState, JobKind, JobState
 
 if TYPE_CHECKING:
     from cranfield.workbench.service.service import Service

@@ -22,9 +22,9 @@ from cranfield.base.errors import CranfieldError, InputError, InternalError, Pro
 from cranfield.formats.io.files import path_lock
 from cranfield.systems.collect.progress import Silent
 from cranfield.workbench.config import Workbench
+from cranfield.workbench.service.children import JobTask, ProcessStatus
 from cranfield.workbench.service.evaluating import compared, evaluated
 from cranfield.workbench.service.experiments import run_experiment_job
-from cranfield.workbench.service.job_process import JobTask, ProcessStatus
 from cranfield.workbench.service.requests import BenefitRequest, EvaluateRequest
 from cranfield.workbench.service.service import Service, open_service
 from cranfield.workbench.service.store.jobs import ProblemCode, job_problem

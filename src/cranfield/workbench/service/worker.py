@@ -27,8 +27,7 @@ from cranfield.base.concurrency.child_process import ChildProcess, NotStartedErr
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import Problem, UnknownNameError, UsageError
 from cranfield.formats.io.files import refusal
-from cranfield.workbench.service.children import child_command, system_environment
-from cranfield.workbench.service.job_process import JobTask, ProcessStatus
+from cranfield.workbench.service.children import JobTask, ProcessStatus, child_command, system_environment
 from cranfield.workbench.service.store.jobs import ProblemCode, job_problem
 from cranfield.workbench.service.values import Claim, JobInfo
 

@@ -27,9 +27,8 @@ from cranfield.workbench.config import LimitsConfig
 from cranfield.workbench.server.v1.files import MAX_UPLOADS
 from cranfield.workbench.server.v1.results import seconds_to_wait
 from cranfield.workbench.service import responses
-from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.requests import BenefitRequest
-from cranfield.workbench.service.responses import Trigger
+from cranfield.workbench.service.responses import BenefitOutcome, Trigger
 
 ADDRESS = "http://127.0.0.1:8000"
 TYPES = ("exact_term", "paraphrase")

@@ -21,7 +21,7 @@ from tests.unit.workbench.service.shop import work_here
 from cranfield.books.store.store import open_store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service import work
-from cranfield.workbench.service.job_process import JobTask, ProcessStatus
+from cranfield.workbench.service.children import JobTask, ProcessStatus
 from cranfield.workbench.service.requests import EvaluateRequest
 from cranfield.workbench.service.responses import JobState
 from cranfield.workbench.service.service import Service, open_service

@@ -29,16 +29,16 @@ from cranfield.workbench.server.v1.common import (
 )
 from cranfield.workbench.server.v1.files import FILE, FormatName, written
 from cranfield.workbench.server.v1.results import fields_of
-from cranfield.workbench.service.book_responses import (
+from cranfield.workbench.service.responses import (
     BookCoverage,
     BookMeasures,
     BookResponse,
     Grades,
     ItemResponse,
     LiveMeasureResponse,
+    Page,
     SavedGrades,
 )
-from cranfield.workbench.service.responses import Page
 
 if TYPE_CHECKING:
     from cranfield.workbench.service.values import EvaluationInfo

@@ -7,7 +7,7 @@ from functools import cache
 from fastapi import APIRouter, Request
 
 from cranfield.workbench.server.v1.common import RESULTS, Route, service_of
-from cranfield.workbench.service.catalogue_responses import MeasureInfo, MeasureList, SystemList, SystemResponse
+from cranfield.workbench.service.responses import MeasureInfo, MeasureList, SystemList, SystemResponse
 
 router = APIRouter(route_class=Route)
 

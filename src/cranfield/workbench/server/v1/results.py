@@ -17,8 +17,8 @@ from cranfield.workbench.server.error_handlers import error_response
 from cranfield.workbench.server.http_errors import RefusedRequestError
 from cranfield.workbench.server.v1.common import RETRY_S, answer, service_of
 from cranfield.workbench.service.jobs import POLL_INTERVALS_S
-from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.responses import (
+    BenefitOutcome,
     ComparedRow,
     ComparisonResponse,
     ErrorResponse,

@@ -22,7 +22,6 @@ from sqlalchemy.orm import Session
 from cranfield.base.errors import Problem, UsageError
 from cranfield.books.database.engine import Clock, Database
 from cranfield.books.store.rows import as_value
-from cranfield.workbench.service.outcome import BenefitOutcome
 from cranfield.workbench.service.requests import (
     BenefitRequest,
     CompareRequest,
@@ -30,7 +29,7 @@ from cranfield.workbench.service.requests import (
     EvaluateRequest,
     JobRequest,
 )
-from cranfield.workbench.service.responses import JobKind, JobState, Trigger
+from cranfield.workbench.service.responses import BenefitOutcome, JobKind, JobState, Trigger
 from cranfield.workbench.service.store.blobs import ServicePart, account_names, row_of
 from cranfield.workbench.service.store.comparisons import add_comparison
 from cranfield.workbench.service.store.evaluations import add_evaluation

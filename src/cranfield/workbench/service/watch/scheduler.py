@@ -32,7 +32,7 @@ from cranfield.workbench.service.values import EvaluationFilter, JobInfo
 from cranfield.workbench.watch_config import AnyWatch, BenefitWatch, Watch, zone_of
 
 if TYPE_CHECKING:
-    from cranfield.workbench.service.outcome import BenefitOutcome
+    from cranfield.workbench.service.responses import BenefitOutcome
     from cranfield.workbench.service.service import Service
     from cranfield.workbench.service.values import ComparisonInfo, EvaluationInfo
     from cranfield.workbench.watch_config import Compare
