@@ -16,7 +16,7 @@ from cranfield.base.errors import PlatformError
 from cranfield.base.platforms import FEATURES, NAMES, PROGRAMS, Feature, missing, platform_name, require
 
 CRANFIELD = [sys.executable, "-m", "cranfield"]
-ON_WINDOWS = CRANFIELD if sys.platform == "win32" else [sys.executable, str(Path(__file__).with_name("windows.py"))]
+ON_WINDOWS = CRANFIELD if sys.platform == "win32" else ["quick-python", str(Path(__file__).with_name("windows.py"))]
 """The command on Windows; elsewhere in a process that lacks what Windows lacks."""
 HERE = ON_WINDOWS if sys.platform == "linux" else CRANFIELD
 """The command that is tried: on Linux, where all other tests run, as it is on Windows."""
@@ -92,7 +92,9 @@ def windows() -> Windows:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def end_of_windows() -> Iterator[None]:
+def end_of_windows(request: pytest.FixtureRequest) -> Iterator[None]:
+    if sys.platform == "linux":
+        request.getfixturevalue("quick_python")
     yield
     if windows.cache_info().currsize:
         windows().process.communicate()

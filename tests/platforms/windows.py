@@ -1,8 +1,8 @@
 """Runs `cranfield ARGUMENTS` as on Windows, as far as modules, functions and constants that are missing there go.
 
 A program of its own: `python windows.py ARGUMENT...`, or `python windows.py --answer`, which reads what to run and runs each
-in a fork. The libraries are imported first, because they ask for the platform when they are imported; paths stay those of
-this machine.
+in a fork. The libraries are imported first, because they ask for the platform when they are imported; the tests start it with
+`quick-python`, which has most of them. Paths stay those of this machine.
 """
 
 import asyncio
@@ -106,10 +106,10 @@ class Hiding:
 
 
 def without_modules() -> None:
-    """Hide modules, be they files or built into the interpreter, and forget those that are imported."""
+    """Hide modules, be they files or built into the interpreter, and forget those that are imported, ours as well."""
     sys.meta_path[:] = map(Hiding, sys.meta_path)
-    for module in MODULES:
-        sys.modules.pop(module, None)
+    for module in [name for name in sys.modules if name in MODULES or name.partition(".")[0] == "cranfield"]:
+        del sys.modules[module]
 
 
 def without_descriptors(name: str) -> None:
