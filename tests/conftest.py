@@ -34,6 +34,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The processes of a test run share the processors: threads for one product of matrices would only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# jsonschema would take a second to build a grammar of international addresses, a format that no schema of ours has.
+sys.modules["rfc3987_syntax"] = None
+
 # What tests write need not survive a power cut, and a flush takes milliseconds. Programs that tests start do flush.
 os.fsync = lambda _: None
 

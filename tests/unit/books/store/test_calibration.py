@@ -206,7 +206,7 @@ def seen_by_raters(desk: Desk, golds: list[tuple[str, str]], seed: int) -> list[
     return seen
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 5, 9])
+@pytest.mark.parametrize("seed", [0, 1, 9])  # with each value of each setting
 def test_no_rater_sees_which_documents_of_a_query_are_known(renew_sqlite, clock, seed: int) -> None:
     draw = random.Random(seed)
     settings = BookSettings(

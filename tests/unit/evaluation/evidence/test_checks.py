@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -165,7 +165,7 @@ def with_negatives(testset: TestSet, n: int = 15) -> TestSet:
     return TestSet(testset.name, (*testset.queries, *more), testset.grades)
 
 
-def healthy() -> Iterator[tuple[str, list[Evaluation]]]:
+def _healthy() -> Iterator[tuple[str, list[Evaluation]]]:
     """Comparisons that nothing is wrong with."""
     for number, style in enumerate(STYLES):
         ids = corpus(style)
@@ -212,7 +212,9 @@ def healthy() -> Iterator[tuple[str, list[Evaluation]]]:
     yield "some duplicates", [of(testset, run_of(lists_of(testset, ids, seed=3), "old")), of(testset, run_of(chunks))]
 
 
-HEALTHY = dict(healthy())
+@cache
+def healthy() -> dict[str, list[Evaluation]]:
+    return dict(_healthy())
 
 
 def changed(
@@ -725,7 +727,7 @@ def findings(evaluations: Sequence[Evaluation], name: str) -> list[Finding]:
 def test_every_check_has_three_broken_and_ten_healthy_cases() -> None:
     assert set(BROKEN) == set(CHECKS)
     assert min(map(len, BROKEN.values())) >= 3
-    assert len(HEALTHY) >= 10
+    assert len(healthy()) >= 10
 
 
 @pytest.mark.parametrize(
@@ -743,7 +745,7 @@ def test_a_broken_case_is_found(name: str, case: int) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name not in {*LIMITS, "unjudged-results"}])
 def test_no_healthy_case_is_found(name: str) -> None:
-    alarms = {case: findings(evaluations, name) for case, evaluations in HEALTHY.items()}
+    alarms = {case: findings(evaluations, name) for case, evaluations in healthy().items()}
     assert not any(alarms.values()), alarms
 
 

@@ -18,7 +18,7 @@ from cranfield.gate.reports.calibration_verdict import verdict_of
 from cranfield.reporting.document import VerdictBlock
 from cranfield.stats.calibration import Floats, NullTest, chances_with_sum, logits
 
-FEW = CalibrationOptions(draws=399)
+FEW = CalibrationOptions(draws=199)
 GOOD = {Diagnosis.WELL_CALIBRATED}
 SHAPES = {
     "even": lambda draw, n: draw.random(n),
