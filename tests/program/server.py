@@ -7,8 +7,10 @@ import array
 import atexit
 import contextlib
 import ctypes
+import functools
 import gc
 import importlib
+import io
 import marshal
 import os
 import pkgutil
@@ -17,6 +19,7 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -24,11 +27,11 @@ from pathlib import Path
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads must not fork
 
+import typer.main
 from pydantic import BaseModel
 
 import cranfield
 from cranfield.cli import main as command_line
-from cranfield.reporting.renderers import html
 
 IDLE_S = 600
 LEFT_OUT = ("cranfield.__main__", "cranfield.pytest_plugin", "cranfield.scale.")
@@ -48,6 +51,31 @@ LIBRARIES = (
     "pytest",
 )
 
+FILES = {
+    "set.yaml": "cranfield_testset: 1\nname: t\nqueries:\n"
+    + "".join(
+        f"  - {{id: q{n}, text: red shoe {n}, strata: {{kind: a}}, judgments: {{a: 1, b: 2}}}}\n" for n in range(9)
+    ),
+    "t.qrels": "".join(f"q{n} 0 a 1\n" for n in range(9)),
+    "a.run": "".join(f"q{n} Q0 {'abc'[n % 3]} 1 {n} x\n" for n in range(9)),
+    "b.run": "".join(f"q{n} Q0 b 1 {n} x\n" for n in range(9)),
+    "cranfield.yaml": "testset: set.yaml\nprimary: RR\n"
+    "systems: {old: {run: a.run}, new: {run: b.run}, x: {command: [sh, s.sh, '{query}'], extract: {json: hits}}}\n"
+    "gate: {system: new, rules: [{floor: {measure: RR, at_least: 0.1}}]}\n",
+}
+FIRST_CALLS = (
+    "--help",
+    "evaluate set.yaml a.run",
+    "compare set.yaml a.run b.run --html r.html",
+    "compare set.yaml a.run b.run --format markdown",
+    "compare set.yaml a.run b.run a.run --format json",
+    "testset validate set.yaml",
+    "system list",
+    "measures",
+    "trec_eval t.qrels a.run",
+)
+"""Commands of which none starts a thread: a process with threads must not fork."""
+
 
 def import_everything():
     for found in pkgutil.walk_packages(cranfield.__path__, "cranfield."):
@@ -65,14 +93,24 @@ def try_import(name):
 
 
 def prepare(address):
-    """Make what nearly every command makes when it starts: the models of the config, the template of the page."""
+    """Make what commands make at their first call: models of the config, options, templates, tables of functions."""
     with contextlib.suppress(ImportError):  # an extra that is not installed
         from drawing import draw_in_one_process
 
         draw_in_one_process(f"{address}.drawing")
-        html._template("page.html")
     for model in models(BaseModel):
         model.model_rebuild(raise_errors=False)
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, text in FILES.items():
+            Path(name).write_text(text, encoding="utf-8")
+        for words in FIRST_CALLS:
+            printed = io.TextIOWrapper(io.BytesIO(), "utf-8")
+            with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+                status = command_line.run_command_line(words.split())
+            if status or threading.active_count() > 1:
+                printed.seek(0)
+                print(f"cranfield {words}: {status}, {threading.enumerate()}", printed.read(), sep="\n")
 
 
 def use_huge_pages():
