@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -77,6 +78,7 @@ CONTRAST = """cards => cards.map(card => {
 })"""
 
 
+@cache
 def cards() -> dict[str, str]:
     """A card of each kind, by the value."""
     comparison = made_up(60)

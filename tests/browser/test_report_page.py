@@ -317,9 +317,10 @@ def test_paper_gets_what_is_folded_away_and_no_navigation(loaded) -> None:
 @pytest.mark.parametrize(("width", "height", "most"), [(1280, 800, 8), (390, 844, 10)])
 @pytest.mark.parametrize("name", ["skyline", "classes"])
 def test_a_report_is_under_eight_screens_until_something_is_opened(
-    fresh, name: str, width: int, height: int, most: int
+    loaded, name: str, width: int, height: int, most: int
 ) -> None:
-    page = fresh(name, width)
+    page = loaded(name).show(width)
+    page.set_viewport_size({"width": width, "height": height})
     assert page.evaluate("document.documentElement.scrollHeight") < most * height
     order = page.evaluate("[...document.querySelectorAll('main > section')].map(each => each.id || 'closed')")
     assert order[0] == "verdict"
@@ -352,8 +353,8 @@ def test_the_line_of_a_closed_section_says_its_key_figure(loaded) -> None:
     assert all(len([part for part in line.split("\n") if part.strip()]) == 2 for line in lines), lines
 
 
-def test_paper_gets_every_closed_section(fresh) -> None:
-    page = fresh("comparison", 780)
+def test_paper_gets_every_closed_section(loaded) -> None:
+    page = loaded("comparison").show(780)
     page.emulate_media(media="print")
     for name in ("movement", "answers", "tests", "collection", "provenance"):
         assert page.locator(f"#{name}").bounding_box()["height"] > 20

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,10 @@ CORE = (
     "repo", "app", "cli", "plugins.py", "__init__.py", "__main__.py",
 )  # fmt: skip
 CALLS = """
-import json, sys
+import json, os, sys
+for name in [name for name in sys.modules if name.partition(".")[0] == "cranfield"]:
+    del sys.modules[name]
+sys.path.insert(0, os.environ["PYTHONPATH"])
 from cranfield.cli.main import run_command_line
 print(json.dumps([run_command_line(arguments) for arguments in json.loads(sys.argv[1])]), file=sys.stderr)
 """
@@ -45,7 +48,7 @@ gate:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Path:
+def shop(tmp_path: Path, quick_python: str) -> Path:
     files = {"shop.qrels": TESTSET, "queries.tsv": "q1\tred shoes\nq2\train coat\n", "shop.py": SHOP}
     files |= {"cranfield.yaml": CONFIG.replace("primary", "options: {queries: queries.tsv}\nprimary")}
     files |= {"gate.yaml": files["cranfield.yaml"] + GATE}
@@ -61,8 +64,9 @@ def called(folder: Path, rooms: tuple[str, ...], *calls: str) -> tuple[list[int]
     package.mkdir(parents=True)
     for name in rooms:
         (package / name).symlink_to(Path(cranfield.__file__).parent / name)
-    command = [sys.executable, "-c", CALLS, json.dumps([call.split() for call in calls])]
-    environment = {"PYTHONPATH": str(package.parent), "PATH": str(Path(sys.executable).parent), "PYTHONSAFEPATH": "1"}
+    (folder / "calls.py").write_text(CALLS)
+    command = ["quick-python", "calls.py", json.dumps([call.split() for call in calls])]
+    environment = {"PYTHONPATH": str(package.parent), "PATH": os.environ["PATH"], "PYTHONSAFEPATH": "1"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
     *err, codes = done.stderr.splitlines()
     return json.loads(codes), done.stdout, "\n".join(err)

@@ -16,6 +16,7 @@ from cranfield.base.words import (
     plural,
     printable,
     printable_lines,
+    short_name,
     shorten_to,
     width,
 )
@@ -138,3 +139,8 @@ def test_the_last_lines_are_those_that_are_not_blank() -> None:
     assert last_lines("a\n\n  b\nc\n\n", 2) == "b / c"
     assert last_lines("a", 2) == "a"
     assert last_lines(" \n", 2) == ""
+
+
+def test_a_name_of_a_hundred_characters_is_whole_and_a_longer_one_as_long() -> None:
+    assert short_name("n" * 100) == "n" * 100
+    assert short_name("n" * 101) == "n" * 99 + "…"

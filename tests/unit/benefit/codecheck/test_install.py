@@ -51,13 +51,13 @@ def test_requirements_are_installed_once_and_symbols_are_those_of_the_installed_
 
 def test_everything_that_cannot_be_installed_is_named_with_the_reason_and_nothing_passes(folder: Path):
     wheel(folder / "wheels", "tiny", "1.4", TINY)
-    report = check("tiny==9", "absent-one", "tiny-two>=3", folder=folder)
+    report = check("tiny==9", "absent-one>=3", folder=folder)
     assert report.states[CodeCheck.COMPILES] is CheckState.PASSED
     left = {check: state for check, state in report.states.items() if check is not CodeCheck.COMPILES}
     assert set(left.values()) == {CheckState.MISSING}
     (note,) = report.notes
     assert note.startswith("packages cannot be installed: tiny==9: ")
-    for part in ("satisfies the requirement tiny==9 (from versions: 1.4)", "absent-one: ", "tiny-two>=3: "):
+    for part in ("satisfies the requirement tiny==9 (from versions: 1.4)", "absent-one>=3: "):
         assert part in note
     assert list((folder / "kept").iterdir()) == []
 

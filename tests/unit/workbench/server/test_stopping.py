@@ -26,7 +26,7 @@ systems:
   slow: {command: [sh, search.sh, "{query}"], extract: {regex: '\\S+'}, timeout_s: 300}
 """
 SET = "cranfield_testset: 1\nname: tiny\nqueries:\n  - {id: q1, text: secret words, judgments: {d1: 1}}\n"
-STOP_S = 2
+STOP_S = 1
 
 
 def test_sigterm_puts_the_job_back_and_ends_streams_and_uploads(tmp_path: Path) -> None:
