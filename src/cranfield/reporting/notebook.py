@@ -24,7 +24,6 @@ from cranfield.plugins import card_of
 from cranfield.reporting.document import (
     PILOT_STAMP,
     VOID_STAMP,
-    Block,
     Bullets,
     Cell,
     Chart,
@@ -148,8 +147,9 @@ def many_card(result: ManyComparison) -> Document:
     sections = []
     for build, kind in ((leaderboard, Table), (ranks, Chart)):
         section = build(subject)
-        if section is not None and (block := _first(section.blocks, kind)):
-            sections.append(replace(section, blocks=(block,)))
+        blocks = () if section is None else section.blocks
+        if section is not None and (found := next((each for each in blocks if isinstance(each, kind)), None)):
+            sections.append(replace(section, blocks=(found,)))
     return _verdict_card(title_of(subject), (test_set_line(subject.record),), sections, subject)
 
 
@@ -191,10 +191,6 @@ def _verdict_card(title: str, about: Sequence[str], sections: Sequence[Section],
 def plain_card(title: str, about: Sequence[str], sections: Sequence[Section]) -> Document:
     """A Document that is only shown: its rows and its data are those of the value."""
     return Document(title, tuple(about), tuple(sections), tidy=lambda: Table((), (), ""), payload=dict)
-
-
-def _first(blocks: Sequence[Block], kind: type[Block]) -> Block | None:
-    return next((block for block in blocks if isinstance(block, kind)), None)
 
 
 def part_of(report: Document, names: Sequence[str] = ()) -> Document:

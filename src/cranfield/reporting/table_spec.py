@@ -5,9 +5,9 @@ The same declaration is the table of a report in every form and the tidy table t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from operator import itemgetter
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from cranfield.base.numbers import Interval, Kind
@@ -44,6 +44,10 @@ class Cols(Generic[Row]):
     """Heading of a key."""
     only: Place = ""
 
+    def column(self, key: object) -> Col[Row]:
+        """The column of one of the keys."""
+        return Col(self.title(key), lambda row: self.value(row, key), self.kind, only=self.only)
+
 
 class HasInterval(Protocol):
     """A value with the ends of its interval."""
@@ -60,6 +64,11 @@ class HasInterval(Protocol):
 def interval(found: HasInterval) -> Interval:
     """The cell of an interval."""
     return found.ci_low, found.ci_high
+
+
+def by_place(kinds: Mapping[str, Kind]) -> tuple[Col[Sequence[Cell]], ...]:
+    """Columns of rows that are tuples of cells: heading to kind, in their order."""
+    return tuple(Col(title, itemgetter(place), kind) for place, (title, kind) in enumerate(kinds.items()))
 
 
 Columns = tuple[Col[Row] | Cols[Row], ...]
@@ -99,14 +108,9 @@ class TableSpec(Generic[Row]):
     def _expanded(self) -> Iterator[Col[Row]]:
         for column in self.columns:
             if isinstance(column, Cols):
-                for key in column.keys:
-                    yield Col(column.title(key), partial(_cell, column.value, key), column.kind, only=column.only)
+                yield from map(column.column, column.keys)
             elif column.when:
                 yield column
 
     def _cells(self, columns: Sequence[Col[Row]]) -> list[tuple[Cell, ...]]:
         return [tuple(column.value(row) for column in columns) for row in self.rows]
-
-
-def _cell(value: Callable[[Row, Any], Cell], key: object, row: Row) -> Cell:
-    return value(row, key)

@@ -75,8 +75,9 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
     names = {code: [p.name for p in pairs if p.verdict.code is code] for code in VerdictCode}
     found = {code: each for code, each in names.items() if each}
     counts = ", ".join(f"{len(each)} {code.text}" for code, each in found.items())
+    listed = "; ".join(f"{code.text}: {join_first(each)}" for code, each in found.items())
     only = next(iter(found)) if len(found) == 1 else None
-    sentence = f"Of {len(pairs)} systems against {summary.baseline}, on {summary.primary}: {_listed(found)}."
+    sentence = f"Of {len(pairs)} systems against {summary.baseline}, on {summary.primary}: {listed}."
     tone = only.tone if only is not None else "open"
     disagreements = tuple(f"{pair.name}: {each}" for pair in pairs for each in pair.verdict.disagreements)
     invalid = [pair for pair in pairs if pair.verdict.code is VerdictCode.INVALID]
@@ -90,10 +91,6 @@ def verdict_block(summary: ScaleSummary) -> VerdictBlock | None:
         disagreements=disagreements,
         caveats=summary.caveats,
     )
-
-
-def _listed(found: dict[VerdictCode, list[str]]) -> str:
-    return "; ".join(f"{code.text}: {join_first(names)}" for code, names in found.items())
 
 
 def _facts(summary: ScaleSummary, pair: PairSummary) -> Iterator[VerdictFact]:

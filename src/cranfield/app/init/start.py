@@ -67,7 +67,7 @@ from cranfield.model.query import negative_of
 from cranfield.ranking.collected import read_run_file
 from cranfield.ranking.matching.criteria import conditions_of, expected_fields
 from cranfield.reporting.document import Block, Bullets, Code, Document, Paragraph, Section
-from cranfield.reporting.table_spec import Col, Columns, TableSpec
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, by_place
 from cranfield.systems.collect.collector import require_texts
 
 MAX_CHARS = 40
@@ -802,11 +802,7 @@ def init_document(result: InitResult) -> Document:
         ),
         *((printable(system.given), system.what, f"system {name}") for name, system in result.systems.items()),
     ]
-    columns: Columns[tuple[str, str, str]] = (
-        Col("found", lambda row: row[0]),
-        Col("what it is", lambda row: row[1]),
-        Col("used as", lambda row: row[2]),
-    )
+    columns = by_place({"found": "text", "what it is": "text", "used as": "text"})
     spec = TableSpec("What was found", rows, columns)
     notes = list(_notes(result))
     blocks: list[Block] = [

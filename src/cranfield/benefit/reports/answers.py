@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cranfield.agents.answers.facts import DecidedBy
 from cranfield.agents.answers.rows import AnswerRow, FactRow, VoteRow
 from cranfield.agents.answers.score import AnswersReport, NoNarrative, ScoredQuery
-from cranfield.base.numbers import Interval, format_count
+from cranfield.base.numbers import format_count
 from cranfield.base.words import count_noun, join_first
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Cell, Document, Paragraph, Section, Table, Tone, TonedCell
@@ -112,7 +112,7 @@ def answers_document(report: AnswersReport) -> Document:
         (
             Col("", lambda row: row.name),
             Col("mean", lambda row: row.mean, "value"),
-            Col("95 % CI", lambda row: _interval(row.ci_low, row.ci_high), "interval"),
+            Col("95 % CI", lambda row: (row.ci_low, row.ci_high), "interval"),
             Col("queries", lambda row: row.n, "count"),
             Col("without a value", lambda row: row.n_without, "count"),
         ),
@@ -147,10 +147,6 @@ def answers_document(report: AnswersReport) -> Document:
         tidy=fields.tidy,
         payload=lambda: to_jsonable(report),
     )
-
-
-def _interval(low: float | None, high: float | None) -> Interval | None:
-    return None if low is None or high is None else (low, high)
 
 
 def _queries(report: AnswersReport) -> Table:

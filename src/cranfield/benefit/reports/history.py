@@ -90,7 +90,11 @@ def _changed(before: PastResult, past: PastResult) -> str:
 def _section(name: str, experiment: str, stratum: str, points: list[_Point], place: Place) -> Section:
     title = f"{experiment}: {stratum}" if stratum else experiment
     table = _results(title, points, place)
-    dots = [_dot(point, point.row, place) for point in points if point.row is not None and _is_drawn(point)]
+    dots = [
+        _dot(point, row, place)
+        for point in points
+        if (row := point.row) is not None and not point.result.is_void and row.success_lift.value is not None
+    ]
     if len(dots) < 2:
         return Section(name, title, (table,))
     figure = Chart(
@@ -104,10 +108,6 @@ def _section(name: str, experiment: str, stratum: str, points: list[_Point], pla
         table_follows=True,
     )
     return Section(name, title, (figure, table))
-
-
-def _is_drawn(point: _Point) -> bool:
-    return not point.result.is_void and point.row is not None and point.row.success_lift.value is not None
 
 
 def _dot(point: _Point, row: PastStratum, place: Place) -> Dot:

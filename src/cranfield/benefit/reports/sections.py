@@ -47,7 +47,7 @@ from cranfield.reporting.document import (
     Swatch,
     Table,
 )
-from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, by_place
 
 HEIGHT, WIDEST = 260, 620
 LEFT, RIGHT, TOP = 60, 24, 12
@@ -179,16 +179,12 @@ def _differences(whole: StratumResult) -> Table:
         Col("over all tasks", lambda row: row[0]),
         Col("estimate", lambda row: row[2](row[1].value)),
         Col("interval (t)", lambda row: range_text(row[1], row[2])),
-        Col("interval (bootstrap of tasks)", lambda row: _bootstrap(row[1], row[2])),
+        Col("interval (bootstrap of tasks)", lambda row: " to ".join(map(row[2], row[1].bootstrap or ())) or UNKNOWN),
         Col("tasks", lambda row: row[1].n, "count"),
         Col("without a value", lambda row: row[1].n_missing, "count"),
     )
     caption = "Tokens per success, and tokens where both succeed, depend on which tasks an arm solves (a selection). They are not used for a verdict"
     return TableSpec(caption, shown, columns).table()
-
-
-def _bootstrap(estimate: Estimate, text: Callable[[Number], str]) -> str:
-    return UNKNOWN if estimate.bootstrap is None else " to ".join(map(text, estimate.bootstrap))
 
 
 def _delivery(result: BenefitResult, whole: StratumResult) -> Section:
@@ -385,10 +381,7 @@ def _errors(result: BenefitResult, whole: StratumResult | None) -> Section:
         blocks.append(TableSpec("Cells", list(whole.arms.items()), columns).table())
     named = sorted(result.errors.items(), key=lambda item: -item[1])
     if named:
-        of_errors: Columns[tuple[str, int]] = (
-            Col("error", lambda row: row[0]),
-            Col("runs of cells", lambda row: row[1], "count"),
-        )
+        of_errors = by_place({"error": "text", "runs of cells": "count"})
         blocks.append(TableSpec("Errors", named, of_errors).table())
     key_figure = count_noun(sum(result.errors.values()), "errors", format_count)
     return Section("errors", "How cells ended", tuple(blocks or (Paragraph("No cell failed."),)), key_figure)

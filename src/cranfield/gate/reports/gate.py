@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cranfield.base.numbers import format_count, format_level
+from cranfield.base.numbers import format_count, format_delta, format_level, format_value
 from cranfield.base.words import capitalised, count_noun
 from cranfield.evaluation.evidence.values import caveat_sentences
 from cranfield.evaluation.values import as_printed
@@ -31,7 +31,6 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
-    Column,
     Details,
     Document,
     KeyValues,
@@ -123,12 +122,11 @@ def _alone(result: GateResult) -> str:
 
 def _primary(result: GateResult) -> tuple[str, str]:
     """The primary measure now, and in the baseline."""
-    value, delta = Column("", "value"), Column("", "delta")
     change = next((change for change in result.measures if change.measure == result.primary), None)
     if change is None:
         return "–", ""
-    note = "" if change.delta is None else f"{delta.text(change.delta)} against the baseline"
-    return value.text(change.current), note
+    note = "" if change.delta is None else f"{format_delta(change.delta)} against the baseline"
+    return format_value(change.current), note
 
 
 def _with_printed_names(result: GateResult) -> GateResult:

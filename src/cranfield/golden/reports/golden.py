@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Document, KeyValues, Section, Table
-from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, TableSpec, by_place
 
 if TYPE_CHECKING:
     from cranfield.golden.existing import SetGate
@@ -104,7 +104,7 @@ def gate_document(found: SetGate) -> Document:
         Col("demands", lambda check: CHECKS[check].what),
     )
     checks = TableSpec("Records by check", list(found.checks), columns)
-    problems: TableSpec[tuple[str, str, str]] = TableSpec(
+    problems = TableSpec(
         "Failures",
         [
             (query_id, check.value, problem)
@@ -112,11 +112,7 @@ def gate_document(found: SetGate) -> Document:
             for check in report.failed
             for problem in report.checks[check].problems
         ],
-        (
-            Col("record", lambda row: row[0], "code"),
-            Col("check", lambda row: row[1], "code"),
-            Col("problem", lambda row: row[2]),
-        ),
+        by_place({"record": "code", "check": "code", "problem": "text"}),
     )
     sections = [Section("checks", "Checks", (checks.table(),))]
     if problems.rows:

@@ -11,7 +11,7 @@ from cranfield.judging.quality import MIN_PAIRS
 from cranfield.judging.reports.agreement import confusion_section
 from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
-from cranfield.reporting.table_spec import Col, Columns, TableSpec, interval
+from cranfield.reporting.table_spec import Col, Columns, TableSpec, by_place, interval
 from cranfield.stats.agreement import Coefficient
 from cranfield.stats.coefficients import COEFFICIENTS
 
@@ -66,11 +66,7 @@ def _agreement(model: ModelAgreement) -> Iterator[Block]:
     yield TableSpec(
         f"Agreement with people on {count_noun(model.n_pairs, 'documents')}",
         rows,
-        (
-            Col("measure", lambda row: row[0]),
-            Col("value", lambda row: row[1], "value"),
-            Col("95 % CI", lambda row: row[2], "interval"),
-        ),
+        by_place({"measure": "text", "value": "value", "95 % CI": "interval"}),
     ).table()
     if notes:
         yield Bullets(tuple(notes))
@@ -93,11 +89,7 @@ def _orders(orders: tuple[SystemOrder, ...]) -> Section:
         table = TableSpec(
             f"{order.rater}: mean {order.measure} of {count_noun(order.n_queries, 'queries')}, on the documents by both",
             [*zip(order.systems, order.by_people, order.by_model, strict=True)],
-            (
-                Col("system", lambda row: row[0]),
-                Col("by people", lambda row: row[1], "value"),
-                Col("by the model", lambda row: row[2], "value"),
-            ),
+            by_place({"system": "text", "by people": "value", "by the model": "value"}),
         )
         blocks.append(table.table())
         tau = "undefined" if order.tau is None else format_value(order.tau)

@@ -225,7 +225,7 @@ def systems_over_time(
     dots = [dot for line in lines for dot in line.dots.values()]
     low, high = bounds(value for dot in dots for value in (dot.mean, dot.low, dot.high))
     height = max(HEIGHT, len(lines) * LABEL_HEIGHT)
-    names = _names(lines, screen)
+    names = [shorten_to(printable(line.name), NAME_CHARS[screen is PAGE]) for line in lines]
     right = room_for(names) + KEY_ROOM
     points = list(_points(lines))
     axis = {"title": title, "tickCount": min(screen.ticks, 5)}
@@ -247,10 +247,6 @@ def systems_over_time(
         under(labels, screen.width - LEFT - right, height),
     ]
     return spec_of([], layers, frame_of(screen.width, height, LEFT, right=right, top=TOP))
-
-
-def _names(lines: Sequence[SystemLine], screen: Screen) -> list[str]:
-    return [shorten_to(printable(line.name), NAME_CHARS[screen is PAGE]) for line in lines]
 
 
 def _shift(place: float, number: int, n: int) -> float:

@@ -44,7 +44,6 @@ from cranfield.reporting.document import (
     QueryViewContent,
     Section,
     Table,
-    Tone,
     TonedCell,
     without_tones,
 )
@@ -537,11 +536,15 @@ def _table(found: Contributions) -> Table:
 
 
 def _spec(found: Contributions) -> TableSpec[Contribution]:
-    whole = found.whole_summary
+    whole, unclear = found.whole_summary, VerdictCode.NOT_SIGNIFICANT
     columns: Columns[Contribution] = (
         Col("component", lambda row: row.component),
         Col("measure", lambda _: str(found.primary), only="tidy"),
-        Col("verdict", lambda row: TonedCell(row.verdict.text, _tone(row)), only="report"),
+        Col(
+            "verdict",
+            lambda row: TonedCell(row.verdict.text, "" if row.verdict is unclear else row.verdict.tone),
+            only="report",
+        ),
         Col("effect", lambda row: TonedCell(row.effect.shown, news_of(row.verdict)), "delta", only="report"),
         Col(f"{format_level(found.alpha)} CI", lambda row: interval(row.effect), "delta interval", only="report"),
         Col("p Holm", lambda row: row.p_adjusted, "p", only="report"),
@@ -566,10 +569,6 @@ def _spec(found: Contributions) -> TableSpec[Contribution]:
         f"{format_value(whole.mean)}, n = {whole.n}"
     )
     return TableSpec(caption, found.components, columns)
-
-
-def _tone(row: Contribution) -> Tone:
-    return "" if row.verdict is VerdictCode.NOT_SIGNIFICANT else row.verdict.tone
 
 
 def _sentence(row: Contribution, found: Contributions) -> str:

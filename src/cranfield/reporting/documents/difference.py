@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from cranfield.base.numbers import format_count, format_interval, format_percent, format_value
 from cranfield.base.words import count_noun, join_first, shorten_to
@@ -20,6 +20,7 @@ from cranfield.reporting.document import (
     Block,
     Brief,
     Bullets,
+    Cell,
     Details,
     Document,
     HitLine,
@@ -31,7 +32,7 @@ from cranfield.reporting.document import (
     TonedCell,
     VerdictBlock,
 )
-from cranfield.reporting.table_spec import Col, TableSpec
+from cranfield.reporting.table_spec import Col, TableSpec, by_place
 
 NO_JUDGMENTS = "There are no judgments in this: it says how much changed, and not whether it is better."
 MAX_NAMED = 3
@@ -127,7 +128,7 @@ def _words(bound: BoundOutcome) -> str:
     return f"{what} {shape(bound.observed)}, {how} {shape(bound.bound)}"
 
 
-def _figures(found: RunDifference) -> TableSpec[tuple[str, str, str, int]]:
+def _figures(found: RunDifference) -> TableSpec[Sequence[Cell]]:
     k = found.k
     rows = [
         (name, format_value(each.mean), format_interval((each.ci_low, each.ci_high)), each.n)
@@ -147,12 +148,7 @@ def _figures(found: RunDifference) -> TableSpec[tuple[str, str, str, int]]:
     return TableSpec(
         f"{found.candidate} beside {found.baseline}: mean over queries, 95 % CI",
         rows,
-        (
-            Col("figure", lambda row: row[0]),
-            Col("mean or share", lambda row: row[1]),
-            Col("95 % CI", lambda row: row[2]),
-            Col("queries", lambda row: row[3], "count"),
-        ),
+        by_place({"figure": "text", "mean or share": "text", "95 % CI": "text", "queries": "count"}),
     )
 
 

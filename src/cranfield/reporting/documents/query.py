@@ -26,7 +26,7 @@ from cranfield.reporting.document import (
     Section,
     TonedCell,
 )
-from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, by_place
 
 Detail = Mapping[str, Any]
 """As of `query_data.query_detail`."""
@@ -259,7 +259,7 @@ def _values(detail: Detail, *, is_void: bool) -> Iterator[Block]:
         yield Paragraph(f"No value: {'; '.join(reasons)}.", "note")
 
 
-def _tidy(detail: Detail) -> TableSpec[tuple[str, str, float | None]]:
+def _tidy(detail: Detail) -> TableSpec[Sequence[Cell]]:
     rows = [
         (side["name"], row["measure"], value)
         for row in detail["values"]
@@ -268,5 +268,5 @@ def _tidy(detail: Detail) -> TableSpec[tuple[str, str, float | None]]:
     return TableSpec(
         "",
         rows,
-        (Col("system", lambda row: row[0]), Col("measure", lambda row: row[1]), Col("value", lambda row: row[2])),
+        by_place({"system": "text", "measure": "text", "value": "text"}),
     )

@@ -27,12 +27,21 @@ def snapshot_document(found: SnapshotSet) -> Document:
     status = next(status for status in TONES if any(each.status is status for each in found.snapshots))
     single = found.snapshots[0] if len(found.snapshots) == 1 else None
     sections = [
-        Section(f"snapshot-{number}", _name(each), tuple(_blocks(each, with_sentence=single is None)))
+        Section(
+            f"snapshot-{number}",
+            f"{each.testset}, {each.system}: {each.path}",
+            tuple(_blocks(each, with_sentence=single is None)),
+        )
         for number, each in enumerate(found.snapshots, start=1)
     ]
     counts = {state: sum(each.status is state for each in found.snapshots) for state in TONES}
     listed = and_list([f"{n} {state.value}" for state, n in counts.items() if n])
-    reasons = [sentence for each in found.snapshots for sentence in _failures(each)]
+    reasons = [
+        f"{each.n_failed} of {count_noun(len(each.queries), 'queries', format_count)} failed on {each.system}; the snapshot "
+        "has them as failures."
+        for each in found.snapshots
+        if each.n_failed
+    ]
     if found.differs:
         reasons.append("`--accept` replaces the file by these results.")
     return Document(
@@ -50,10 +59,6 @@ def snapshot_document(found: SnapshotSet) -> Document:
     )
 
 
-def _name(each: SnapshotResult) -> str:
-    return f"{each.testset}, {each.system}: {each.path}"
-
-
 def sentence_of(each: SnapshotResult) -> str:
     """The result of a snapshot, in one sentence or two."""
     n = count_noun(len(each.queries), "queries", format_count)
@@ -68,12 +73,6 @@ def sentence_of(each: SnapshotResult) -> str:
     parts += [f"{count_noun(len(changes.added), 'queries')} are new"] if changes.added else []
     parts += [f"{count_noun(len(changes.removed), 'queries')} are gone"] if changes.removed else []
     return f"{', '.join(parts)}. Expected results among the first {each.k}: {len(changes.lost)} lost, {len(changes.won)} won."
-
-
-def _failures(each: SnapshotResult) -> Iterator[str]:
-    if each.n_failed:
-        queries = count_noun(len(each.queries), "queries", format_count)
-        yield f"{each.n_failed} of {queries} failed on {each.system}; the snapshot has them as failures."
 
 
 def _blocks(each: SnapshotResult, *, with_sentence: bool) -> Iterator[Block]:

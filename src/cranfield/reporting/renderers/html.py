@@ -25,7 +25,6 @@ from cranfield.base.words import printable, printable_lines
 from cranfield.reporting.document import (
     Block,
     Chart,
-    Column,
     Details,
     Document,
     Payload,
@@ -206,7 +205,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(lambda name: _read(f"renderers/{name}")),
         auto_reload=False,
     )
-    environment.filters["cell"] = _cell
+    environment.filters["cell"] = lambda cell, column: column.text(cell)
     environment.filters["long"], environment.filters["cut"] = _long, _cut
     environment.filters["tone"] = lambda cell: getattr(cell, "tone", "")
     environment.filters["shade"] = _shade
@@ -245,10 +244,6 @@ def _long(text: str) -> str:
         ' <details class="long"><summary>All {:,} characters</summary><span class="whole">{}</span></details>'
     )
     return Markup("{}").format(shown) + details.format(len(whole), pieces)
-
-
-def _cell(cell: object, column: Column) -> str:
-    return column.text(cell)  # type: ignore[arg-type]  # templates are not typed
 
 
 def _shade(cell: object) -> str:

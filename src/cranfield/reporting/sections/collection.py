@@ -18,7 +18,6 @@ from cranfield.evaluation.latency import (
     LatencyDifference,
     LatencyImpact,
     LatencySummary,
-    NoVerdict,
     SystemCalls,
     cautions,
     signed_ms,
@@ -417,7 +416,8 @@ def _against_baseline(subject: Subject) -> list[Block]:
     why = [replace(reason, system=reason.system or name) for name, _, impact in rows for reason in impact.incomparable]
     caption = f"Latency minus that of {many.baseline}, per query"
     table = _differences(caption, rows, many.alpha, ("system", "median difference"))
-    return [table, *_no_verdict(why)] if rows else []
+    notes = Bullets(tuple(f"no verdict: {reason}" for reason in dict.fromkeys(why)), "warning")
+    return [table, *([notes] if why else [])] if rows else []
 
 
 def moved_latencies(subject: Subject) -> tuple[str, ...]:
@@ -431,11 +431,6 @@ def moved_latencies(subject: Subject) -> tuple[str, ...]:
         if (by := impact.median) is not None and by.is_large and by.excludes_zero
     ]
     return (f"Latency at the median: {', '.join(moved)}",) if moved else ()
-
-
-def _no_verdict(reasons: Sequence[NoVerdict]) -> list[Block]:
-    """Why rows have no verdict."""
-    return [Bullets(tuple(f"no verdict: {why}" for why in dict.fromkeys(reasons)), "warning")] if reasons else []
 
 
 def _rule(subject: Subject) -> list[Block]:

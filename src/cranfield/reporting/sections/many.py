@@ -41,7 +41,7 @@ from cranfield.reporting.document import (
 )
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
 from cranfield.reporting.sections.subject import Subject, lettered, mean_cells, news_of, shaded, short_names
-from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, interval
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, by_place, interval
 from cranfield.stats.table import TESTS
 
 MAX_PAIRS_LISTED, MAX_PAIRS_DRAWN = 15, 45
@@ -167,13 +167,7 @@ def _forest(
     if not 0 < len(pairs) <= MAX_PAIRS_DRAWN:
         return ()
     marks = [
-        Whisker(
-            label,
-            pair.estimate,
-            pair.result.ci_low,
-            pair.result.ci_high,
-            news_of(pair.verdict),
-        )
+        Whisker(label, pair.estimate, *interval(pair.result), news_of(pair.verdict))
         for label, pair in zip(labels, pairs, strict=True)
     ]
     verdicts = "; ".join(
@@ -227,13 +221,7 @@ def ranks(subject: Subject) -> Section | None:
         rows.append((name, result.statistic, result.p_two_sided, how, result.note or ""))
         if extra.get("p_f") is not None:
             rows.append(("Iman-Davenport", extra.get("f"), extra.get("p_f"), "F of the same ranks", ""))
-    columns: Columns[tuple[Cell, ...]] = (
-        Col("test", lambda row: row[0]),
-        Col("statistic", lambda row: row[1], "statistic"),
-        Col("p", lambda row: row[2], "p"),
-        Col("of", lambda row: row[3]),
-        Col("note", lambda row: row[4]),
-    )
+    columns = by_place({"test": "text", "statistic": "statistic", "p": "p", "of": "text", "note": "text"})
     caption = "Omnibus tests. A small p: not all systems are equal; it does not say which differ"
     about = Details("About the tests", (Bullets(ABOUT_THE_TESTS),))
     if len(many.names) > MAX_RANKS_DRAWN:
@@ -490,7 +478,7 @@ def _means_figure(many: ManyResult, sort: str, board: Table) -> tuple[Chart, ...
         for label, line, about in drawn
     ]
     means = "; ".join(
-        f"{label} {format_value(about.mean)} ({format_interval((about.ci_low, about.ci_high))}) {line.group}".rstrip()
+        f"{label} {format_value(about.mean)} ({format_interval(interval(about))}) {line.group}".rstrip()
         for label, line, about in drawn
     )
     spec, narrow = (whiskers(marks, str(many.primary), screen, of_means=True) for screen in SCREENS)

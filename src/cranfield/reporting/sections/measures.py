@@ -312,11 +312,7 @@ def _interval_figure(comparison: ComparisonResult) -> tuple[Chart, ...]:
     is_void = any(finding.is_void for finding in comparison.evidence)
     marks = [
         Whisker(
-            str(about.measure),
-            about.shown,
-            about.ci_low,
-            about.ci_high,
-            "" if is_void else interval_tone(about, about.measure),
+            str(about.measure), about.shown, *interval(about), "" if is_void else interval_tone(about, about.measure)
         )
         for about in rows
     ]
@@ -544,14 +540,8 @@ def _pair_blocks(pair: ComparisonResult, place: int, key: str, strata: Sequence[
     if not 2 <= len(drawn) <= MAX_ROWS_DRAWN:
         return (table,)
     marks = [
-        Whisker(
-            f"{stratum.value} ({stratum.n})",
-            stratum.delta,
-            stratum.ci_low,
-            stratum.ci_high,
-            interval_tone(stratum, pair.primary),
-        )
-        for stratum in drawn
+        Whisker(f"{each.value} ({each.n})", each.delta, *interval(each), interval_tone(each, pair.primary))
+        for each in drawn
     ]
     differences = "; ".join(f"{stratum.value} {format_delta(stratum.delta)}, n = {stratum.n}" for stratum in drawn)
     figure = interval_figure(

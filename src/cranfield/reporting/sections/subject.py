@@ -52,7 +52,7 @@ from cranfield.reporting.document import (
     Tone,
     TonedCell,
 )
-from cranfield.reporting.table_spec import Col, Columns, TableSpec
+from cranfield.reporting.table_spec import TableSpec, by_place
 from cranfield.stats.table import ADJUSTMENTS, TESTS
 
 SIDES = ("A", "B")
@@ -300,11 +300,7 @@ def provenance(subject: Subject) -> Section:
     if subject.compared is not None:
         blocks.append(KeyValues(_declared(subject.compared), "Declared settings"))
     if subject.calls.preflight:
-        columns: Columns[tuple[str, str, str]] = (
-            Col("system", lambda row: row[0]),
-            Col("check", lambda row: row[1], "code"),
-            Col("found", lambda row: row[2], "code"),
-        )
+        columns = by_place({"system": "text", "check": "code", "found": "code"})
         blocks.append(TableSpec("Preflight checks", subject.calls.preflight, columns).table(shown=20))
     for label, system in subject.systems:
         if system.config:

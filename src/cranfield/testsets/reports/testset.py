@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from operator import itemgetter
 
 from cranfield.base.words import count_noun, shorten_to
 from cranfield.evaluation.testset.expected import ExpectedGrade, JudgedQuery, Queries, queries_of
@@ -16,7 +15,7 @@ from cranfield.model.results import to_jsonable
 from cranfield.reporting.document import Block, Bullets, Document, KeyValues, Paragraph, Section, Table
 from cranfield.reporting.notebook import CardShape, part_of
 from cranfield.reporting.sections.subject import about_testset
-from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec
+from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, by_place
 from cranfield.testsets.statistics import Matrix, Statistics, statistics
 
 SHOWN_OF_A_CHECK = 20
@@ -291,8 +290,7 @@ def statistics_document(found: Statistics) -> Document:
         *(("stratum", row.stratum, row.value or "none", row.n) for row in found.strata),
         *(("rater", row.rater, "", row.ratings) for row in found.raters),
     )
-    headings = ("what", "name", "value", "count")
-    tidy = TableSpec("", counts, tuple(Col(heading, itemgetter(place)) for place, heading in enumerate(headings)))
+    tidy = TableSpec("", counts, by_place(dict.fromkeys(("what", "name", "value", "count"), "text")))
     return Document(
         title="Statistics",
         subtitle=about_testset(found.testset),

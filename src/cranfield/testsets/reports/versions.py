@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from cranfield.base.words import count_noun
 from cranfield.model.results import to_jsonable
-from cranfield.reporting.document import Block, Bullets, Document, Paragraph, Section
+from cranfield.reporting.document import Block, Bullets, Cell, Document, Paragraph, Section
 from cranfield.reporting.sections.subject import DIGEST_SHOWN, about_testset
-from cranfield.reporting.table_spec import Col, TableSpec, interval
+from cranfield.reporting.table_spec import Col, TableSpec, by_place, interval
 from cranfield.testsets.diff import Overfitting, SetChanges
 from cranfield.testsets.reports.testset import table_section
 
@@ -105,9 +104,9 @@ def _query_blocks(found: SetChanges) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def _tidy(found: SetChanges) -> TableSpec[tuple[str | float | None, ...]]:
+def _tidy(found: SetChanges) -> TableSpec[Sequence[Cell]]:
     """Changes of every kind, one a row."""
-    rows: list[tuple[str | float | None, ...]] = [
+    rows: list[Sequence[Cell]] = [
         *(("query added", query.query_id, "", None, query.text) for query in found.added),
         *(("query removed", query.query_id, "", query.text, None) for query in found.removed),
         *(("query reworded", query.query_id, "", query.old, query.new) for query in found.reworded),
@@ -116,8 +115,7 @@ def _tidy(found: SetChanges) -> TableSpec[tuple[str | float | None, ...]]:
         *(("mean", "", f"{m.system} {m.measure}", m.old, m.new) for m in found.scores),
         *(("mean on common queries", "", f"{m.system} {m.measure}", m.common_old, m.common_new) for m in found.scores),
     ]
-    headings = ("change", "query", "what", "old", "new")
-    return TableSpec("", rows, tuple(Col(heading, itemgetter(place)) for place, heading in enumerate(headings)))
+    return TableSpec("", rows, by_place(dict.fromkeys(("change", "query", "what", "old", "new"), "text")))
 
 
 def _scores_section(found: SetChanges) -> Section:
