@@ -210,7 +210,7 @@ def test_a_day_that_ends_with_a_regression(served: Served, tmp_path: Path) -> No
     lead.get_by_role("button", name="Compare with the baseline").click()
     comparison_page(lead)
     assert served.shop.service.comparisons.all(limit=1)[0].candidate.id == again
-    verdict = served.shop.service.comparisons.all(limit=1)[0].sentence
+    verdict = served.shop.service.comparisons.all(limit=1)[0].record.verdict_sentence
     lead.goto(f"{served.address}/evaluations/{again}")
     assert verdict in said_first(lead)
 
@@ -238,12 +238,12 @@ def the_night(served: Served, lead: Page, folder: Path) -> None:
         sent = [json.loads(body) for _, _, body in receiver.got]
     bad = served.shop.service.evaluations.all(EvaluationFilter(testset="many"))[0]
     (comparison,) = served.shop.service.comparisons.all(evaluation=bad.id)
-    assert (comparison.verdict, comparison.baseline.id) == ("worse", good.id)
+    assert (comparison.record.verdict, comparison.baseline.id) == ("worse", good.id)
     assert sorted(each["event"] for each in sent) == ["gate-failed", "worse"]
     lead.goto(f"{served.address}/evaluations/{bad.id}")
     first = said_first(lead)
     assert "Worse, gate failed" in first
-    assert first.index(comparison.sentence) < first.index("It breaks 2 of 2 rules of the gate")
+    assert first.index(comparison.record.verdict_sentence) < first.index("It breaks 2 of 2 rules of the gate")
     check_page(lead, "evaluation-worse")
     lead.goto(served.address)
     worse = lead.locator("section.problem")

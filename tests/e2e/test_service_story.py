@@ -118,11 +118,11 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
     assert made["old"]["metrics"]["ndcg_at_10"] < made["new"]["metrics"]["ndcg_at_10"] == 1
     ids = {each["system"]: each["id"] for each in ok(client.get("/v1/evaluations"))["items"]}
     compared = ok(client.post("/v1/compare", json={"baseline": ids["old"], "candidate": ids["new"]}))
-    assert compared["verdict"] == "better"
+    assert compared["result"]["verdict"] == "better"
 
     ok(client.patch(f"/v1/evaluations/{ids['new']}", json={"pinned": True}))
     state = night(service, scheduler, now, "2096-11-24")
-    assert [each.verdict for each in state.last.comparisons] == ["worse"]  # the schedule watches the old system
+    assert [each.record.verdict for each in state.last.comparisons] == ["worse"]  # the schedule watches the old system
     assert "overdue by 86 days" in state.overdue  # 1 June and 90 days are 30 August
     assert state.last.evaluations[0].note == state.overdue
 
@@ -151,5 +151,5 @@ def test_upload_evaluate_compare_watch_and_refresh(service, client, now, tmp_pat
     assert (evaluation.testset_version, evaluation.scores.n_queries) == ("v2", len(TEXTS))
     assert (state.overdue, evaluation.note) == ("", "")
     (comparison,) = state.last.comparisons  # on the queries that both were asked
-    assert (comparison.verdict, comparison.candidate.testset_name) == ("worse", "clinic (shared queries)")
+    assert (comparison.record.verdict, comparison.candidate.testset_name) == ("worse", "clinic (shared queries)")
     assert state.uncompared is None

@@ -221,7 +221,7 @@ def _stratum_blocks(
 def _worst(info: EvaluationInfo, payload: Json) -> Section | None:
     """The queries with the worst values of the primary measure."""
     measure, values = info.primary, payload["systems"][0]["queries"]
-    if measure is None or not info.has_value:
+    if measure is None or measure.name not in CATALOGUE or not info.has_value:
         return None
     found = {query: value for query, of in values.items() if (value := of.get(measure.canonical)) is not None}
     worst = sorted(found, key=lambda query: sign_of(measure) * found[query])[:N_WORST]

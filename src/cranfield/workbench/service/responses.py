@@ -210,20 +210,20 @@ class BenefitOutcome(BaseModel):
     """Broken rules, of the default rules of `cranfield benefit gate`, each with what breaks it."""
 
 
-class JobResponse(ResponseBody):
-    """A job."""
+class AnyJob(ResponseBody):
+    """A job, with whatever request."""
 
     id: int
     kind: JobKind
     state: JobState
     trigger: Trigger
-    request: dict[str, Any]
-    """As it was sent."""
+    request: Any
     account: str
     created_at: int
     started_at: int | None
     finished_at: int | None
     changed_at: int
+    """Time of the last change of state or progress."""
     attempts: int
     cancel: bool
     """It was asked to stop."""
@@ -232,23 +232,31 @@ class JobResponse(ResponseBody):
     """Answers that it needs; 0 while that is not known."""
     progress: str
     """What it does now, for people."""
-    problems: list[JobProblemResponse]
-    results: list[int]
-    """Ids of its evaluations, or of its comparison, once it is done."""
+    problems: tuple[JobProblemResponse, ...]
+    """Problems of a failed job."""
+    results: tuple[int, ...]
+    """Ids of its evaluations in the order of the request, or of its comparison, once it is done."""
     ahead: int
     """Jobs that are queued before it."""
     outcome: BenefitOutcome | None = None
     """Outcome of an experiment that is done."""
 
-    @field_validator("request", mode="before")
-    @classmethod
-    def _as_json(cls, request: Any) -> Any:
-        return request.model_dump(mode="json") if isinstance(request, BaseModel) else request
-
     @property
     def has_ended(self) -> bool:
         """Whether nothing more will happen: done, failed or cancelled."""
         return self.state in ENDED
+
+
+class JobResponse(AnyJob):
+    """A job."""
+
+    request: dict[str, Any]
+    """As it was sent."""
+
+    @field_validator("request", mode="before")
+    @classmethod
+    def _as_json(cls, request: Any) -> Any:
+        return request.model_dump(mode="json") if isinstance(request, BaseModel) else request
 
 
 class RecordSchema:

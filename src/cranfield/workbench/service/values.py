@@ -17,12 +17,10 @@ from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.workbench.service.requests import CompareRequest, JobRequest, Settings
 from cranfield.workbench.service.responses import (
-    ENDED,
+    AnyJob,
     BenefitOutcome,
     EvaluationState,
-    JobKind,
     JobProblemResponse,
-    JobState,
     RunResponse,
     SetResponse,
     Trigger,
@@ -52,48 +50,17 @@ class JobProblem(JobProblemResponse):
         return Problem(self.message, path=self.where or None, hint=self.hint or None)
 
 
-@dataclass(frozen=True, slots=True)
-class JobInfo:
-    """A job."""
+class JobInfo(AnyJob):
+    """A job, for the server."""
 
-    id: int
-    kind: JobKind
-    state: JobState
-    trigger: Trigger
     request: JobRequest
+    problems: tuple[JobProblem, ...]
     key: str | None
     account_id: int | None
-    account: str
-    created_at: int
-    started_at: int | None
-    finished_at: int | None
     worker: str
     """Server that has it, or had it last: `HOST:PID`."""
     fence: int
     """Number of its last claim."""
-    attempts: int
-    cancel: bool
-    """It was asked to stop."""
-    n_done: int
-    n_all: int
-    """Answers that it needs; 0 while that is not known."""
-    progress: str
-    """What it does now, for people."""
-    changed_at: int
-    """Time of the last change of state or progress."""
-    problems: tuple[JobProblem, ...]
-    """Problems of a failed job."""
-    results: tuple[int, ...]
-    """Ids of its evaluations in the order of the request, or of its comparison."""
-    ahead: int
-    """Jobs that are queued before it."""
-    outcome: BenefitOutcome | None
-    """Outcome of an experiment that is done."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more will happen: done, failed or cancelled."""
-        return self.state in ENDED
 
 
 @dataclass(frozen=True, slots=True)
