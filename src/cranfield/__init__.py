@@ -12,7 +12,7 @@ from cranfield.base import LOAD_DISPLAYS as _LOAD_DISPLAYS
 from cranfield.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from cranfield.app.evaluate import compare, compare_many, evaluate, report
+    from cranfield.app.evaluate import compare, compare_many, evaluate, evaluate_checkpoints, report
     from cranfield.app.loading import load
     from cranfield.base.display import Displays
     from cranfield.base.errors import CranfieldError, Problem
@@ -55,7 +55,7 @@ _HOMES = {
     "cranfield.scale.runs": ("evaluate_parquet",),
     "cranfield.evaluation.options.blocks": ("LatencyRule", "Limits", "TestSetOptions"),
     "cranfield.app.loading": ("load",),
-    "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "report"),
+    "cranfield.app.evaluate": ("compare", "compare_many", "evaluate", "evaluate_checkpoints", "report"),
     "cranfield.systems.collect.collection": ("collect",),
     "cranfield.systems.kinds.command": ("CommandSystem",),
     "cranfield.systems.kinds.fusion": ("FusionSystem",),
@@ -100,6 +100,7 @@ __all__ = [
     "compare_many",
     "define",
     "evaluate",
+    "evaluate_checkpoints",
     "evaluate_parquet",
     "load",
     "parse",

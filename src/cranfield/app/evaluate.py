@@ -42,11 +42,13 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse_all, parse_typed
 from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
+from cranfield.model.arrays import ResultArrays
 from cranfield.model.convention import Ties
 from cranfield.plugins import card_of
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.join import no_common_query
+from cranfield.ranking.prepared import prepared
 from cranfield.ranking.value import Ranking, cut_at
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
@@ -159,10 +161,12 @@ def score(
         from cranfield.formats.runs.table import run_of_mapping
 
         run = run_of_mapping(run, given.name or "run")
-    if not isinstance(run, Run | Mapping | FileReading) and (found is None or found.name == "parquet"):
+    if not isinstance(run, Run | Mapping | FileReading | ResultArrays) and (found is None or found.name == "parquet"):
         from cranfield.ranking.memory import run_of_ranks
 
         run = run_of_ranks(run, given.columns, given.name) or run
+    if isinstance(run, ResultArrays) and any(prepared(testset, rules).whole):  # each result is matched, by its text
+        run = Run.from_arrays(run.ids, run.scores, query_ids=run.query_ids or testset.query_ids, doc_ids=run.documents)
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None
@@ -170,6 +174,8 @@ def score(
     try:
         ranked = _rank(testset, given_run, given, rules, trec_file=trec_file)
     except NoCommonQueryError as error:
+        if isinstance(run, ResultArrays):
+            raise
         trec_file = run.path if isinstance(run, FileReading) else trec_file
         again = trec_file or given_run
         ranked, by_name = ranked_by_name(
@@ -227,6 +233,10 @@ def _rank(
         return rank_file(
             testset, trec_file, rules, missing=missing, duplicates=duplicates, depth=depth, cache=given.cache, keep=keep
         )
+    if isinstance(run, ResultArrays):
+        from cranfield.ranking.arrays import rank_result_arrays
+
+        return rank_result_arrays(testset, run, rules, missing=missing, duplicates=duplicates, depth=depth, keep=keep)
     from cranfield.ranking.memory import rank_frame, rank_mapping
 
     if isinstance(run, Mapping) and _has_scores(run):
@@ -471,8 +481,12 @@ def _given(testset: TestSet, scale: str | None) -> Scale:
 
 def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and is typed by name
     testset: TestSetLike | Callable[..., Any],
-    run: RunLike | TestSetLike | Callable[..., Any],
+    run: RunLike | TestSetLike | Callable[..., Any] | None = None,
     *,
+    ids: Any = None,
+    scores: Any = None,
+    query_ids: Any = None,
+    doc_ids: Any = None,
     measures: Sequence[str | Measure] | str | None = None,
     convention: str | Convention = DEFAULT_CONVENTION,
     missing: Missing | None = None,
@@ -497,6 +511,10 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
             ids in order, or to document ids with their scores (higher is better); a data frame with a row per result; or a
             function from a query to document ids, which is called for each query: a call that fails counts as 0.
+        ids: instead of a run, int[N, K] of what has `__array__` or DLPack: a row per query, best first, -1 for padding.
+        scores: float[N, K], larger is better; None: the order of the columns is that of the results.
+        query_ids: N ids, of the rows of `ids`; None: the queries of the test set, in its order.
+        doc_ids: D ids, of the documents whose positions `ids` holds; None: `ids` holds the ids themselves.
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: the choices that score it, or the name of a known convention.
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
@@ -526,6 +544,14 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         >>> round(tiny.value("AP", "q1"), 4), round(tiny.mean("map"), 4)
         (0.8333, 0.8333)
     """
+    if ids is not None:
+        if run is not None:
+            raise UsageError("evaluate got a run and ids", expected="one of them")
+        run = ResultArrays.of(ids, scores, query_ids=query_ids, doc_ids=doc_ids, name=name or "run")
+    elif run is None or scores is not None or query_ids is not None or doc_ids is not None:
+        raise UsageError(
+            "evaluate got no run" if run is None else "evaluate got arrays without ids", expected="a run, or ids="
+        )
     if is_function(testset) or (isinstance(run, TestSet) and not isinstance(testset, TestSet)):
         testset, run = cast("TestSetLike", run), cast("RunLike", testset)
     if is_function(testset) or isinstance(run, TestSet):
@@ -555,6 +581,52 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         latency=latency or LatencyRule(),
     )
     return evaluate_with_options(testset, given, measures, options)
+
+
+def evaluate_checkpoints(
+    testset: TestSetLike,
+    ids: Any,
+    scores: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    query_ids: Any = None,
+    doc_ids: Any = None,
+    **options: Any,
+) -> list[Evaluation]:
+    """Score several systems, such as the checkpoints of a training, whose results are arrays of one shape.
+
+    Args:
+        testset: a test set, or what `load` makes one of.
+        ids: int[M, N, K], as `evaluate` takes them for each of M systems; or M arrays int[N, K].
+        scores: float[M, N, K], or None.
+        names: M names; None: `checkpoint-1` and so on.
+        query_ids: as `evaluate` takes them, of all systems.
+        doc_ids: as `evaluate` takes them, of all systems.
+        options: other arguments of `evaluate`: `measures`, `convention`, `duplicates` …
+
+    Raises:
+        UsageError: as many scores, or names, as systems are expected; otherwise as `evaluate`.
+
+    Example:
+        >>> from cranfield import evaluate_checkpoints
+        >>> judged = {"1": {"7": 1}, "2": {"5": 1}}
+        >>> found = evaluate_checkpoints(judged, [[[3, 7], [5, 9]], [[7, 3], [5, -1]]], measures=["RR"])
+        >>> [each.mean("RR") for each in found]
+        [0.75, 1.0]
+    """
+    n_systems = len(ids)
+    called = [f"checkpoint-{number}" for number in range(1, n_systems + 1)] if names is None else list(names)
+    values = [None] * n_systems if scores is None else scores
+    for what, given in (("names", called), ("scores", values)):
+        if len(given) != n_systems:
+            raise UsageError(f"{what} and ids differ in length", expected=f"{n_systems}, as ids", got=str(len(given)))
+    loaded = testset if isinstance(testset, TestSet) else load(testset)
+    return [
+        evaluate(
+            loaded, ids=ids[at], scores=values[at], query_ids=query_ids, doc_ids=doc_ids, name=called[at], **options
+        )
+        for at in range(n_systems)
+    ]
 
 
 def evaluate_with_options(

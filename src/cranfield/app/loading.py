@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cranfield.config.declared import SetOptions
     from cranfield.formats.testsets.field_mapping import FieldMapping
     from cranfield.model import Run
+    from cranfield.model.arrays import ResultArrays
 
 
 class ArrowStream(Protocol):
@@ -41,8 +42,10 @@ Judgments: TypeAlias = "str | Path | Mapping[str, Mapping[str, float]] | Mapping
 """What `load` makes a test set of: a file, query id -> document id -> grade, query id -> relevant ids, or a frame."""
 TestSetLike: TypeAlias = "TestSet | Judgments"
 """A test set, or what `load` makes one of."""
-RunLike: TypeAlias = "Run | str | Path | Mapping[str, Sequence[Any]] | Mapping[str, Mapping[str, float]] | Frame"
-"""A collected run, a run file, query id -> results in order, query id -> document id -> score, or a frame.
+RunLike: TypeAlias = (
+    "Run | ResultArrays | str | Path | Mapping[str, Sequence[Any]] | Mapping[str, Mapping[str, float]] | Frame"
+)
+"""A collected run, arrays of results, a run file, query id -> results in order, query id -> document id -> score, or a frame.
 
 A result is an id, an id with its score, or a document with its metadata."""
 

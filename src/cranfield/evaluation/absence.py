@@ -71,8 +71,7 @@ def without_judgment(testset: TestSet) -> dict[str, Absence]:
     """Queries without a judgment, and which absence that is."""
     return {
         query_id: Absence.NO_CONSENSUS if _is_rated(testset, query_id) else Absence.NEVER_JUDGED
-        for query_id in testset.query_ids
-        if not testset.is_judged(query_id)
+        for query_id in testset.unjudged_ids
     }
 
 
@@ -94,12 +93,12 @@ def without_relevant(ranking: Ranking) -> dict[Absence, NDArray[np.intp]]:
 def unanswered(ranking: Ranking) -> tuple[list[str], list[str]]:
     """Judged queries without an answer in the run: those that are no silence, and those that count as silence."""
     missing: tuple[list[str], list[str]] = ([], [])
-    rows = zip(
-        ranking.query_ids, ranking.outcomes, ranking.keeps_silence.tolist(), never_judged(ranking).tolist(), strict=True
-    )
-    for query_id, outcome, is_silent, is_unjudged in rows:
-        if outcome is Outcome.MISSING and not is_unjudged:
-            missing[is_silent].append(query_id)
+    if Outcome.MISSING not in ranking.outcomes:
+        return missing
+    is_silent, is_unjudged = ranking.keeps_silence, never_judged(ranking)
+    for query, outcome in enumerate(ranking.outcomes):
+        if outcome is Outcome.MISSING and not is_unjudged[query]:
+            missing[bool(is_silent[query])].append(ranking.query_ids[query])
     return missing
 
 

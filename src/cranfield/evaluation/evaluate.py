@@ -25,7 +25,7 @@ from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Run, TestSet, is_in_stratum
 from cranfield.model.query import CLASS, NOTHING_EXPECTED, negative_of
 from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking
+from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, n_judged_tied
 from cranfield.stats.contrast import GroupContrast
 from cranfield.stats.describe import (
     SMALLEST_FACTOR,
@@ -392,9 +392,9 @@ def _unbounded(testset: TestSet, ranking: Ranking, run: Run | None) -> list[str]
 
 def _tied(ranking: Ranking, primary: Measure) -> str:
     """Number of tied judged results, and the range of the primary measure over their orders."""
-    margin = tie_margin(primary, ranking)
-    if not margin.n_results:
+    if not n_judged_tied(ranking).any():
         return ""
+    margin = tie_margin(primary, ranking)
     found = f"judged documents in ties: {margin.n_results} in {margin.n_queries} of {ranking.n_queries} queries"
     low, high = margin.mean_low, margin.mean_high
     if ranking.convention.ties == "expected":

@@ -33,6 +33,7 @@ from cranfield.ranking.value import (
     best_case,
     exponential_gains,
     n_judged_tied,
+    only_queries,
     only_rows,
     unjudged_results,
     with_assumed_grades,
@@ -397,13 +398,15 @@ def tie_bounds(measure: Measure, ranking: Ranking) -> tuple[FloatQ, FloatQ]:
     """
     if why_untied(measure, ranking):
         return np.full(ranking.n_queries, np.nan), np.full(ranking.n_queries, np.nan)
-    if not n_judged_tied(ranking).any():
-        values = _values(measure, ranking)
-        return values, values.copy()
+    worst = _values(measure, ranking)
+    best, tied = worst.copy(), n_judged_tied(ranking) > 0
+    if not tied.any():
+        return worst, best
+    ranking = only_queries(ranking, tied)
     gains = measure.param("gains", default=())
     if isinstance(gains, tuple) and gains:  # what is best is best by these
         ranking = with_gains(ranking, dict(gains))
-    worst, best = (_values(measure, case(ranking)) for case in (worst_case, best_case))
+    worst[tied], best[tied] = (_values(measure, case(ranking)) for case in (worst_case, best_case))
     return worst, best
 
 

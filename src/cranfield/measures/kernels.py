@@ -6,6 +6,9 @@ where tools disagree. Axes: Q queries, J judged results, E expected entries.
 
 from __future__ import annotations
 
+from typing import Any
+from weakref import ref
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -128,7 +131,22 @@ def ideal_dcg(ranking: Ranking, cutoff: int | None, *, dcg: str = "log2") -> Flo
         return np.ones(ranking.n_queries)
     if ideal == "retrieved":
         return _retrieved_ideal(ranking, cutoff, dcg)
-    return _judged_ideal(ranking, None if ideal == "judged uncut" else cutoff, dcg)
+    depth = None if ideal == "judged uncut" else cutoff
+    # The same for every run on these judgments, so it is kept as long as they are.
+    gain, count = ranking.expected_gain, ranking.expected_count
+    key = (id(gain), id(count), depth, dcg, ranking.convention.gain)
+    known = _IDEALS.get(key)
+    if known is not None and known[0]() is gain and known[1]() is count:
+        return known[2].copy()
+    if len(_IDEALS) >= MAX_IDEALS:
+        _IDEALS.clear()
+    found = _judged_ideal(ranking, depth, dcg)
+    _IDEALS[key] = (ref(gain), ref(count), found)
+    return found.copy()
+
+
+MAX_IDEALS = 64
+_IDEALS: dict[tuple[object, ...], tuple[ref[NDArray[Any]], ref[NDArray[Any]], FloatQ]] = {}
 
 
 def _judged_ideal(ranking: Ranking, cutoff: int | None, dcg: str) -> FloatQ:

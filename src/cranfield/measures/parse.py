@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from cranfield.base.errors import CranfieldError, MeasureError, Problem, UsageError, shorten, unknown_name
 from cranfield.measures.catalogue import (
@@ -130,6 +131,7 @@ def as_typed(text: str) -> Measure:
     return typed if is_alias else measure
 
 
+@lru_cache(maxsize=1000)
 def _parse(text: str) -> Measure:
     if len(text) > LONGEST:
         raise MeasureError(f"cannot read the measure {shorten(text)}", expected=f"at most {LONGEST} characters")

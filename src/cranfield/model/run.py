@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -153,6 +154,40 @@ class Run(Displayed):
     def __hash__(self) -> int:
         """Hash of the name and the queries: equal runs have equal hashes."""
         return hash((self.name, frozenset(self.answers)))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        ids: Any,
+        scores: Any = None,
+        *,
+        query_ids: Any,
+        doc_ids: Any = None,
+        name: str = "run",
+        depth: int | None = None,
+    ) -> Run:
+        """Make a run of arrays of results, as vector indexes return them; `evaluate` takes such arrays directly.
+
+        Args:
+            ids: int[N, K], a row per query, best first, -1 for padding: positions in `doc_ids`, or document ids; or text.
+            scores: float[N, K], shown beside the results; the order is that of the columns.
+            query_ids: N texts or whole numbers.
+            doc_ids: D texts or whole numbers; None: `ids` holds the ids.
+            name: of the run.
+            depth: number of results that were requested; None: the number of columns.
+
+        Raises:
+            UsageError: with every array that is of another type or shape than this.
+        """
+        from cranfield.model.arrays import ResultArrays
+
+        arrays = ResultArrays.of(ids, scores, query_ids=query_ids, doc_ids=doc_ids, name=name)
+        answers = {}
+        for query_id, documents, values in arrays.answers(()):
+            found: Iterable[float | None] = values or itertools.repeat(None, len(documents))
+            hits = tuple(Hit(doc_id, score) for doc_id, score in zip(documents, found, strict=True))
+            answers[query_id] = Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits)
+        return cls(name, answers, depth=depth or arrays.ids.shape[1], order="given")
 
     @cached_property
     def digest(self) -> str:

@@ -276,6 +276,11 @@ class TestSet(TestSetHead, Displayed):
         graded = sum(grade >= 0 for grades in self.grades.values() for grade in grades.values())
         return graded + sum(map(len, self.targets.values()))
 
+    @cached_property
+    def unjudged_ids(self) -> tuple[str, ...]:
+        """Ids of the queries without a judgment."""
+        return tuple(query_id for query_id in self.query_ids if not self.is_judged(query_id))
+
     def is_judged(self, query_id: str) -> bool:
         """Whether a query has a judgment: a grade (also one under 0), a rule, or the statement that nothing is expected."""
         if self.grades.get(query_id) or query_id in self.targets:

@@ -61,6 +61,16 @@ def rank_mappings(
     single: bool,
     /,
 ) -> tuple[bytes, bytes, list[tuple[str, object, object]]]: ...
+def rank_table(
+    ids: Buffer,
+    scores: Buffer | None,
+    single: bool,
+    width: int,
+    starts: Buffer,
+    judged: Buffer,
+    drop: bool,
+    /,
+) -> tuple[bytes, bytes, bytes]: ...
 
 @final
 class Counter:

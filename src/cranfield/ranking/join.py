@@ -373,7 +373,8 @@ class RankingBuilder:
             self._reasons[query] = Absence.NOT_RETURNED
             if judgments.whole[query]:
                 self._match(query, ())
-        lists = [self._lists.get(query, _NO_RESULTS) for query in range(len(judgments.query_ids))]
+        n_lists = len(judgments.query_ids) if self._lists else 0
+        lists = [self._lists.get(query, _NO_RESULTS) for query in range(n_lists)]
         columns = self._columns()
         tokens, has_tokens = columns.pop("tokens"), any(matched.has_tokens for matched in lists)
         covers = judgments.convention.credit == "every" and bool(judgments.testset.targets)
@@ -596,16 +597,20 @@ class ReportedHits(Mapping[str, tuple[RankedHit, ...]]):
         expected: ExpectedItems,
         listed: Mapping[str, tuple[RankedHit, ...]],
     ) -> None:
-        self._position = {query_id: position for position, query_id in enumerate(query_ids)}
+        self._query_ids = query_ids
         self._top = top
         self._expected = expected
         self._listed = listed
 
+    @cached_property
+    def _position(self) -> Mapping[str, int]:
+        return {query_id: position for position, query_id in enumerate(self._query_ids)}
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._position)
+        return iter(self._query_ids)
 
     def __len__(self) -> int:
-        return len(self._position)
+        return len(self._query_ids)
 
     def __getitem__(self, query_id: str) -> tuple[RankedHit, ...]:
         if query_id in self._listed:

@@ -23,7 +23,7 @@ from cranfield.model import Hit as RunHit
 from cranfield.ranking import query_ranker
 from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
-from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.prepared import PreparedJudgments, prepared
 from cranfield.ranking.query_ranker import comparable, rank_query
 from cranfield.ranking.run_sources import MappingRun, Scores, TableRun, digest
 from cranfield.ranking.scan import (
@@ -227,7 +227,7 @@ def _options(convention: Convention, duplicates: Duplicates, depth: int | None, 
 
 
 def _prepared(testset: TestSet | PreparedJudgments, convention: Convention) -> PreparedJudgments:
-    return testset if isinstance(testset, PreparedJudgments) else PreparedJudgments(testset, convention)
+    return testset if isinstance(testset, PreparedJudgments) else prepared(testset, convention)
 
 
 def _ranked_table(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,6 +20,11 @@ if TYPE_CHECKING:  # numpy is imported with the first array: the index is made o
     from numpy.typing import NDArray
 
     from cranfield.ranking.value import Groups
+
+NO_NUMBER = -2
+"""Number of an id that is no number."""
+KEPT_CONVENTIONS = 4
+_DECIMAL = re.compile("0|[1-9][0-9]{0,17}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +93,17 @@ class PreparedJudgments:
             doc_ids=tuple(tuple(map(id_bytes, documents)) for documents in self.documents),
             whole=self.whole if any(self.whole) else (),
         )
+
+    @cached_property
+    def document_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """int64[Q + 1] and int64[...]: `documents` as the numbers whose decimal digits they are, and where those of a query begin.
+
+        NO_NUMBER stands for an id that is none, or that begins with a zero.
+        """
+        import numpy as np
+
+        starts = np.concatenate(([0], np.cumsum([len(documents) for documents in self.documents]))).astype(np.int64)
+        return starts, decimal_numbers(itertools.chain.from_iterable(self.documents))
 
     @cached_property
     def expected(self) -> ExpectedItems:
@@ -174,6 +191,23 @@ class PreparedJudgments:
             np.array(levels, dtype=np.int32),
             np.array(counts, dtype=np.int64),
         )
+
+
+def prepared(testset: TestSet, convention: Convention) -> PreparedJudgments:
+    """A test set under a convention; the last few are kept with the test set, so that runs in a loop share them."""
+    kept: list[PreparedJudgments] = testset.__dict__.setdefault("_prepared", [])
+    found = next((each for each in kept if each.convention == convention), None)
+    if found is None:
+        found = PreparedJudgments(testset, convention)
+        kept[:] = [found, *kept[: KEPT_CONVENTIONS - 1]]
+    return found
+
+
+def decimal_numbers(ids: Iterable[str]) -> NDArray[np.int64]:
+    """Ids as the numbers whose decimal digits they are; NO_NUMBER for others."""
+    import numpy as np
+
+    return np.array([int(each) if _DECIMAL.fullmatch(each) else NO_NUMBER for each in ids], dtype=np.int64)
 
 
 def graded_worth(grades: NDArray[np.float64], convention: Convention) -> tuple[NDArray[np.float64], NDArray[np.int32]]:

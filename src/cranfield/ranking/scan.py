@@ -171,7 +171,9 @@ def rank_columns(rows: NDArray[np.int32], answered: NDArray[np.int32], n_queries
     """
     import numpy as np
 
-    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    place = rows[:, 0].astype(np.int64) << 32 | rows[:, 1]
+    if (place[1:] < place[:-1]).any():
+        rows = rows[np.argsort(place, kind="stable")]
     by_query = np.zeros((n_queries, answered.shape[1]), dtype=np.int32)
     by_query[answered[:, 0]] = answered
     is_answered = np.zeros(n_queries, dtype=np.bool_)

@@ -153,9 +153,9 @@ def describe(values: Values) -> Description:
     centred = vector - mean
     # A power of two costs no digit, and keeps squares from overflow and underflow.
     scale = math.ldexp(1.0, math.frexp(max(high - mean, mean - low))[1] - 1)
-    scaled = (centred / scale).tolist()
+    scaled = centred / scale
     # The second term is 0 but for the rounding of the mean.
-    squares = math.fsum(x * x for x in scaled) - math.fsum(scaled) ** 2 / n
+    squares = math.fsum((scaled * scaled).tolist()) - math.fsum(scaled.tolist()) ** 2 / n
     return Description(mean, median, scale * math.sqrt(squares / (n - 1)), n)
 
 

@@ -133,8 +133,10 @@ class Declared:
             )
         if get_origin(self.bare) is Literal:
             choices = get_args(self.bare)
+            if value in choices:
+                return None
             hint = did_you_mean(value, choices) if isinstance(value, str) else None
-            return None if value in choices else self._wrong(value, or_list(list(map(repr, choices))), hint)
+            return self._wrong(value, or_list(list(map(repr, choices))), hint)
         if self.bare not in {int, float}:
             return None
         is_number = isinstance(value, int | self.bare) and not isinstance(value, bool) and math.isfinite(value)

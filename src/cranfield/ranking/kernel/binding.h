@@ -9,6 +9,10 @@
 PyObject *rank_mappings(PyObject *module, PyObject *args);
 extern const char RANK_MAPPINGS_DOC[];
 
+/* rank_table(ids, scores, single, width, starts, judged, drop): see its documentation in table.c. */
+PyObject *rank_table(PyObject *module, PyObject *args);
+extern const char RANK_TABLE_DOC[];
+
 extern PyType_Spec COUNTER_SPEC; /* counter.c */
 
 /* Bytes of an array; the elements are for numpy to see. */

@@ -319,6 +319,7 @@ static PyMethodDef METHODS[] = {
      "Offset of the first line that names another query than the line before it, else the length.\n\n"
      "What stands before the first line feed is not looked at."},
     {"rank_mappings", rank_mappings, METH_VARARGS, RANK_MAPPINGS_DOC},
+    {"rank_table", rank_table, METH_VARARGS, RANK_TABLE_DOC},
     {NULL, NULL, 0, NULL},
 };
 
