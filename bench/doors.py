@@ -51,6 +51,75 @@ def cranfield_mapping(given):
     return call, cranfield_means
 
 
+def cranfield_arrays(given):
+    """`cranfield.evaluate` of positions in a list of documents and of scores, both arrays, as a vector index returns them."""
+    import numpy as np
+
+    import cranfield
+
+    testset = cranfield.load(given.qrels_path)
+    place, k = {}, max(map(len, given.run.values()))
+    ids, scores = np.full((len(given.run), k), -1), np.zeros((len(given.run), k), np.float32)
+    for row, found in enumerate(given.run.values()):
+        ranked = sorted(found, key=found.__getitem__, reverse=True)
+        ids[row, : len(ranked)] = [place.setdefault(doc_id, len(place)) for doc_id in ranked]
+        scores[row, : len(ranked)] = [found[doc_id] for doc_id in ranked]
+    documents, query_ids = cranfield.DocumentIds.of(list(place)), list(given.run)
+
+    def call():
+        return cranfield.evaluate(
+            testset, ids=ids, scores=scores, query_ids=query_ids, doc_ids=documents, measures=MEASURES
+        )
+
+    return call, cranfield_means
+
+
+def cranfield_order(given):
+    """The same without scores: the order of the columns counts."""
+    import numpy as np
+
+    import cranfield
+
+    testset = cranfield.load(given.qrels_path)
+    place, k = {}, max(map(len, given.run.values()))
+    ids = np.full((len(given.run), k), -1)
+    for row, found in enumerate(given.run.values()):
+        ranked = sorted(sorted(found, reverse=True), key=found.__getitem__, reverse=True)
+        ids[row, : len(ranked)] = [place.setdefault(doc_id, len(place)) for doc_id in ranked]
+    documents, query_ids = cranfield.DocumentIds.of(list(place)), list(given.run)
+
+    def call():
+        return cranfield.evaluate(testset, ids=ids, query_ids=query_ids, doc_ids=documents, measures=MEASURES)
+
+    return call, cranfield_means
+
+
+def frame_of(given):
+    """A pandas frame with a row per result."""
+    import pandas as pd
+
+    rows = [(query_id, doc_id, score) for query_id, found in given.run.items() for doc_id, score in found.items()]
+    return pd.DataFrame(rows, columns=["query_id", "doc_id", "score"])
+
+
+def cranfield_pandas(given):
+    """`cranfield.evaluate` of a pandas frame."""
+    import cranfield
+
+    testset, frame = cranfield.load(given.qrels_path), frame_of(given)
+    return lambda: cranfield.evaluate(testset, frame, measures=MEASURES), cranfield_means
+
+
+def cranfield_polars(given):
+    """`cranfield.evaluate` of a Polars frame."""
+    import polars as pl
+
+    import cranfield
+
+    testset, frame = cranfield.load(given.qrels_path), pl.from_pandas(frame_of(given))
+    return lambda: cranfield.evaluate(testset, frame, measures=MEASURES), cranfield_means
+
+
 def cranfield_ranking(given):
     """Measures of a ranking that was made before, with the summaries."""
     import cranfield
@@ -134,6 +203,15 @@ def ranx_built(given):
     return call, ranx_means
 
 
+def ir_measures_pandas(given):
+    """`ir_measures.calc` of the pandas frames that it takes."""
+    import pandas as pd
+
+    judged = [(query_id, doc_id, grade) for query_id, grades in given.qrels.items() for doc_id, grade in grades.items()]
+    qrels, frame = pd.DataFrame(judged, columns=["query_id", "doc_id", "relevance"]), frame_of(given)
+    return ir_measures(Given(given.qrels_path, qrels, frame))
+
+
 def ir_measures(given):
     """Values by query from iter_calc; the means are summed in Python."""
     import ir_measures
@@ -152,11 +230,16 @@ def ir_measures(given):
 
 CASES = {
     "cranfield": cranfield_mapping,
+    "cranfield-arrays": cranfield_arrays,
+    "cranfield-order": cranfield_order,
+    "cranfield-pandas": cranfield_pandas,
+    "cranfield-polars": cranfield_polars,
     "cranfield-ranking": cranfield_ranking,
     "pytrec_eval": pytrec_eval,
     "ranx": ranx_dicts,
     "ranx-built": ranx_built,
     "ir_measures": ir_measures,
+    "ir_measures-pandas": ir_measures_pandas,
 }
 
 

@@ -21,11 +21,16 @@ from tools import BENCH, DATA, NUMBA_CACHE, OURS, RECORDS, THEIRS, clean_environ
 REPEATS = {"S": 7, "M": 3}
 CASES = {
     "cranfield": ("Cranfield: evaluate(test set, dict)", OURS),
+    "cranfield-arrays": ("Cranfield: evaluate(test set, ids=, scores=)", OURS),
+    "cranfield-order": ("Cranfield: evaluate(test set, ids=)", OURS),
+    "cranfield-pandas": ("Cranfield: evaluate(test set, pandas frame)", OURS),
+    "cranfield-polars": ("Cranfield: evaluate(test set, Polars frame)", OURS),
     "cranfield-ranking": ("Cranfield: a ranking made before", OURS),
     "pytrec_eval": ("pytrec_eval-terrier: evaluator, evaluate", THEIRS),
     "ranx": ("ranx: Qrels(dict), Run(dict), evaluate", THEIRS),
     "ranx-built": ("ranx: evaluate of objects made before", THEIRS),
     "ir_measures": ("ir_measures: iter_calc", THEIRS),
+    "ir_measures-pandas": ("ir_measures: iter_calc of pandas frames", THEIRS),
 }
 
 

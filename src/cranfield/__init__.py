@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
     from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
+    from cranfield.model.arrays import DocumentIds
     from cranfield.scale.runs import evaluate_parquet
     from cranfield.systems.collect.collection import collect
     from cranfield.systems.kinds.command import CommandSystem
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cranfield.systems.kinds.run_file import RunFileSystem
 
 _HOMES = {
+    "cranfield.model.arrays": ("DocumentIds",),
     "cranfield.base.errors": ("CranfieldError", "Problem"),
     "cranfield.evaluation.many": ("ManyComparison",),
     "cranfield.evaluation.values": ("Comparison", "Evaluation", "Verdict"),
@@ -73,6 +75,7 @@ __all__ = [
     "Comparison",
     "Convention",
     "CranfieldError",
+    "DocumentIds",
     "Entity",
     "Evaluation",
     "FusionSystem",

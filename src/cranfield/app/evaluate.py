@@ -42,7 +42,7 @@ from cranfield.formats.sniff import sniff_run
 from cranfield.measures import DEFAULT_MEASURES, Measure, as_typed, deepest_cutoff, parse_all, parse_typed
 from cranfield.measures.measure import by_convention
 from cranfield.model import DEFAULT_CONVENTION, Convention, NoteKind, Rating, Run, TestSet, convention_named
-from cranfield.model.arrays import ResultArrays
+from cranfield.model.arrays import DocumentIds, ResultArrays
 from cranfield.model.convention import Ties
 from cranfield.plugins import card_of
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
@@ -514,7 +514,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         ids: instead of a run, int[N, K] of what has `__array__` or DLPack: a row per query, best first, -1 for padding.
         scores: float[N, K], larger is better; None: the order of the columns is that of the results.
         query_ids: N ids, of the rows of `ids`; None: the queries of the test set, in its order.
-        doc_ids: D ids, of the documents whose positions `ids` holds; None: `ids` holds the ids themselves.
+        doc_ids: D ids, of the documents whose positions `ids` holds, or `DocumentIds`, which are looked through once for many
+            calls; None: `ids` holds the ids themselves.
         measures: spellings such as `nDCG@10`; None is the default list.
         convention: the choices that score it, or the name of a known convention.
         missing: a judged query without an answer counts as 0 ("zero") or is left out ("skip"); None: the convention's rule.
@@ -621,12 +622,9 @@ def evaluate_checkpoints(
         if len(given) != n_systems:
             raise UsageError(f"{what} and ids differ in length", expected=f"{n_systems}, as ids", got=str(len(given)))
     loaded = testset if isinstance(testset, TestSet) else load(testset)
-    return [
-        evaluate(
-            loaded, ids=ids[at], scores=values[at], query_ids=query_ids, doc_ids=doc_ids, name=called[at], **options
-        )
-        for at in range(n_systems)
-    ]
+    documents = None if doc_ids is None else DocumentIds.of(doc_ids)
+    shared: dict[str, Any] = {"query_ids": query_ids, "doc_ids": documents, **options}
+    return [evaluate(loaded, ids=ids[at], scores=values[at], name=called[at], **shared) for at in range(n_systems)]
 
 
 def evaluate_with_options(

@@ -5,8 +5,10 @@ What has `__array__` or DLPack will do: arrays of numpy, torch, jax, and what FA
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,57 @@ BLOCK_CELLS = 1 << 19
 
 
 @dataclass(frozen=True, eq=False)
+class DocumentIds:
+    """The ids of an index by position, looked through once for any number of evaluations.
+
+    Example:
+        >>> from cranfield import DocumentIds, evaluate
+        >>> documents = DocumentIds.of(["a", "b", "c"])
+        >>> evaluate({"1": {"b": 1}}, ids=[[2, 1]], doc_ids=documents, measures=["RR"]).mean("RR")
+        0.5
+    """
+
+    ids: NDArray[np.integer[Any]] | Sequence[str]
+    """D, whole numbers or text; an id that stands several times is one document: parts of it."""
+
+    @classmethod
+    def of(cls, ids: Any) -> DocumentIds:
+        """Take a list or an array of texts or whole numbers.
+
+        Raises:
+            UsageError: something among them is neither.
+        """
+        if isinstance(ids, DocumentIds):
+            return ids
+        found = ProblemList(UsageError)
+        made = _documents(ids, found)
+        found.raise_if_any()
+        return cls(made if made is not None else [])
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Text ids to their first position."""
+        place: dict[str, int] = {}
+        for position, doc_id in enumerate(self.ids):
+            place.setdefault(doc_id, position)
+        return place
+
+    @cached_property
+    def first(self) -> NDArray[np.int64] | None:
+        """int64[D]: the first position of each text id; None where each stands once."""
+        if len(self.place) == len(self.ids):
+            return None
+        return np.array([self.place[doc_id] for doc_id in self.ids], dtype=np.int64)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the ids in their order."""
+        if isinstance(self.ids, np.ndarray):
+            return sha256(np.ascontiguousarray(self.ids, dtype="<i8").data).hexdigest()
+        return sha256("\0".join(self.ids).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
 class ResultArrays:
     """The results of one system. Axes: N queries, K results, D documents."""
 
@@ -30,8 +83,7 @@ class ResultArrays:
     """float[N, K], larger is better; None: the order of the columns is all that is known."""
     query_ids: tuple[str, ...] | None
     """N; None: the queries of the test set, in its order."""
-    documents: NDArray[np.integer[Any]] | Sequence[str] | None
-    """D ids: whole numbers, or text."""
+    documents: DocumentIds | None
     name: str = "run"
 
     @classmethod
@@ -44,7 +96,8 @@ class ResultArrays:
             ids: int[N, K], as in `ids` above; or text, with empty text or None for padding.
             scores: float[N, K], or None.
             query_ids: N texts or whole numbers, or None.
-            doc_ids: D texts or whole numbers, the document of each position that `ids` holds; None: `ids` holds the ids.
+            doc_ids: D texts or whole numbers, or `DocumentIds`: the document of each position that `ids` holds; None: `ids` holds
+                the ids.
             name: of the run, in messages and reports.
 
         Raises:
@@ -66,25 +119,15 @@ class ResultArrays:
         if table is not None and table.dtype.kind not in "iu":
             message, hint = f"ids is an array of {table.dtype}", "ids.astype(int), with -1 for padding"
             found.add(message, expected="whole numbers or text", hint=hint)
-        values = None if scores is None else _array(scores, "scores", found)
-        if values is not None and values.dtype.kind not in "iuf":
-            found.add(
-                f"scores is an array of {values.dtype}", expected="numbers", hint="scores.float() of a torch tensor"
-            )
-        elif values is not None and table is not None and values.shape != table.shape:
-            shapes = ["x".join(map(str, each.shape)) for each in (table, values)]
-            found.add("scores and ids differ in shape", expected=f"{shapes[0]}, as ids", got=shapes[1])
-        queries = None if query_ids is None else _ids(query_ids, "query_ids", found)
-        if queries is not None and table is not None and len(queries) != len(table):
-            found.add("query_ids and ids differ in length", expected=f"{len(table)}, as ids", got=str(len(queries)))
-        if queries is not None and len(set(queries)) < len(queries):
-            twice = next(query_id for place, query_id in enumerate(queries) if query_id in queries[:place])
-            found.add(f"query {shorten(twice)} stands twice in query_ids", expected="each query once")
-        documents = None if doc_ids is None else _documents(doc_ids, found)
+        values = _scores(scores, table, found)
+        queries = _query_ids(query_ids, table, found)
+        documents = doc_ids if doc_ids is None or isinstance(doc_ids, DocumentIds) else _documents(doc_ids, found)
         found.raise_if_any()
+        if documents is not None and not isinstance(documents, DocumentIds):
+            documents = DocumentIds(documents)
         if table is None:  # a problem was found then
             raise UsageError("ids is no array")
-        return cls(table, values, None if queries is None else tuple(queries), documents, name)
+        return cls(table, values, queries, documents, name)
 
     def rows(self) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.floating[Any]] | None]]:
         """Blocks of rows: the first row of each, ids as int64[B, K] and scores as float32 or float64[B, K], both contiguous."""
@@ -119,9 +162,10 @@ class ResultArrays:
         """
         if self.documents is None:
             return list(map(str, positions.tolist()))
-        if isinstance(self.documents, np.ndarray):
-            return list(map(str, self.documents[positions].tolist()))
-        return [self.documents[position] for position in positions.tolist()]
+        ids = self.documents.ids
+        if isinstance(ids, np.ndarray):
+            return list(map(str, ids[positions].tolist()))
+        return [ids[position] for position in positions.tolist()]
 
 
 def _array(value: Any, what: str, found: ProblemList) -> NDArray[Any] | None:
@@ -138,6 +182,30 @@ def _array(value: Any, what: str, found: ProblemList) -> NDArray[Any] | None:
             f"{what} cannot be read as an array: {reason}", expected="an array in the memory of this machine", hint=hint
         )
         return None
+
+
+def _scores(scores: Any, table: NDArray[Any] | None, found: ProblemList) -> NDArray[Any] | None:
+    """Scores of the shape of `table`; what they are not is added to the problems."""
+    values = None if scores is None else _array(scores, "scores", found)
+    if values is not None and values.dtype.kind not in "iuf":
+        found.add(f"scores is an array of {values.dtype}", expected="numbers", hint="scores.float() of a torch tensor")
+    elif values is not None and table is not None and values.shape != table.shape:
+        shapes = ["x".join(map(str, each.shape)) for each in (table, values)]
+        found.add("scores and ids differ in shape", expected=f"{shapes[0]}, as ids", got=shapes[1])
+    return values
+
+
+def _query_ids(query_ids: Any, table: NDArray[Any] | None, found: ProblemList) -> tuple[str, ...] | None:
+    """A query id for each row of `table`; what they are not is added to the problems."""
+    queries = None if query_ids is None else _ids(query_ids, "query_ids", found)
+    if queries is None:
+        return None
+    if table is not None and len(queries) != len(table):
+        found.add("query_ids and ids differ in length", expected=f"{len(table)}, as ids", got=str(len(queries)))
+    if len(set(queries)) < len(queries):
+        twice = next(query_id for place, query_id in enumerate(queries) if query_id in queries[:place])
+        found.add(f"query {shorten(twice)} stands twice in query_ids", expected="each query once")
+    return tuple(queries)
 
 
 def _coded(table: NDArray[Any], found: ProblemList) -> tuple[NDArray[np.int64] | None, list[str]]:

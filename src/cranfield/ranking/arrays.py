@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +37,8 @@ from cranfield.ranking.scan import (
     rank_columns,
 )
 
-FALLING, TIED, MIXED, RISING = range(4)
-"""How the scores of a row go: each is below the one before it; or some are equal; or in no order; or they only rise."""
+FALLING, TIED, LEVEL, MIXED, RISING = range(5)
+"""How the scores of a row go: each is below the one before it; or some are equal; or all are; or in no order; or they only rise."""
 NEGATIVE_ID, AFTER_PADDING, REPEATED, NOT_FINITE = range(4)
 Ints = NDArray[np.int64]
 Table32 = NDArray[np.int32]
@@ -179,7 +179,7 @@ def _numbers(arrays: ResultArrays) -> _Numbers:
     documents = arrays.documents
     if documents is None:
         return _Numbers(lambda positions: positions, None)
-    n_documents = len(documents)
+    n_documents = len(documents.ids)
 
     def checked(positions: Ints) -> Ints:
         if positions.size and int(positions.max()) >= n_documents:
@@ -191,31 +191,21 @@ def _numbers(arrays: ResultArrays) -> _Numbers:
             )
         return positions
 
-    if isinstance(documents, np.ndarray):
-
-        def external(positions: Ints) -> Ints:
-            ids = documents[np.maximum(checked(positions), 0)].astype(np.int64)
-            ids[positions < 0] = positions[positions < 0]
-            return ids
-
-        return _Numbers(external, None)
-    place: dict[str, int] = {}
-    for position, doc_id in enumerate(documents):
-        place.setdefault(doc_id, position)
+    if isinstance(documents.ids, np.ndarray):
+        return _Numbers(lambda positions: _taken(documents.ids, checked(positions)), None)
 
     def of_id(ids: Iterable[str]) -> Ints:
-        return np.array([place.get(doc_id, NO_NUMBER) for doc_id in ids], dtype=np.int64)
+        return np.array([documents.place.get(doc_id, NO_NUMBER) for doc_id in ids], dtype=np.int64)
 
-    if len(place) == n_documents:
-        return _Numbers(checked, of_id)
-    first = np.array([place[doc_id] for doc_id in documents], dtype=np.int64)  # several parts of a document
+    first = documents.first
+    return _Numbers(checked if first is None else lambda positions: _taken(first, checked(positions)), of_id)
 
-    def of_document(positions: Ints) -> Ints:
-        ids = first[np.maximum(checked(positions), 0)]
-        ids[positions < 0] = positions[positions < 0]
-        return ids
 
-    return _Numbers(of_document, of_id)
+def _taken(numbers: Any, positions: Ints) -> Ints:
+    """The numbers at some positions; padding stays."""
+    taken: Ints = numbers[np.maximum(positions, 0)].astype(np.int64)
+    taken[positions < 0] = positions[positions < 0]
+    return taken
 
 
 class _Ranked(NamedTuple):
@@ -258,7 +248,7 @@ class _Block:
         ids, by_score = self.numbers.of_position(positions), scores if self.options.order == "score" else None
         tables = self._tables(ids, by_score, starts, judged)
         order, n_returned = tables[1][:, 2], tables[1][:, 0]
-        n_falling = int((((order == FALLING) & (n_returned > 1)) | (order == MIXED)).sum())
+        n_falling = int((((order == FALLING) & (n_returned > 1)) | (order == TIED) | (order == MIXED)).sum())
         n_rising = int((order == RISING).sum())
         if by_score is not None and n_rising + (order == MIXED).sum() and not len(tables[2]):
             places = np.argsort(np.where(ids < 0, np.inf, -by_score.astype(np.float64)), axis=1, kind="stable")
@@ -394,7 +384,8 @@ def rank_table(
             elif number in items:
                 found.append((row, len(place), items[number]))
         steps = [] if values is None else [np.sign(b - a) for a, b in itertools.pairwise(values[:n_results])]
-        order = (MIXED if -1 in steps else RISING) if 1 in steps else TIED if 0 in steps else FALLING
+        falls = -1 in steps
+        order = (MIXED if falls else RISING) if 1 in steps else (TIED if falls else LEVEL) if 0 in steps else FALLING
         counts.append((len(place), n_results - len(place), order))
     tables = (found, 3), (counts, 3), (problems[:SHOWN_PROBLEMS], 4)
     return tuple(np.array(table, dtype=np.int32).reshape(-1, width) for table, width in tables)  # type: ignore[return-value]
@@ -443,19 +434,12 @@ class _FirstColumns:
 
 def _digest(arrays: ResultArrays) -> str:
     """SHA-256 over queries, documents, ids and scores."""
-    kind: Literal["digits", "positions", "names"] = "digits"
-    hasher = sha256(b"cranfield arrays 1\n")
-    if arrays.documents is not None:
-        kind = "positions" if isinstance(arrays.documents, np.ndarray) else "names"
-    shape = "x".join(map(str, arrays.ids.shape))
-    hasher.update(f"{kind} {shape} {'order' if arrays.scores is None else arrays.scores.dtype}\n".encode())
+    shape, scores = "x".join(map(str, arrays.ids.shape)), arrays.scores
+    documents = "digits" if arrays.documents is None else arrays.documents.digest
+    hasher = sha256(f"cranfield arrays 1 {shape} {'order' if scores is None else scores.dtype} {documents}\n".encode())
     hasher.update(repr(arrays.query_ids).encode("utf-8", "surrogatepass"))
-    if isinstance(arrays.documents, np.ndarray):
-        hasher.update(np.ascontiguousarray(arrays.documents, dtype="<i8").data)
-    elif arrays.documents is not None:
-        hasher.update("\0".join(arrays.documents).encode("utf-8", "surrogatepass"))
-    for _, ids, scores in arrays.rows():
+    for _, ids, values in arrays.rows():
         hasher.update(ids.astype("<i8", copy=False).data)
-        if scores is not None:
-            hasher.update(scores.astype(scores.dtype.newbyteorder("<"), copy=False).data)
+        if values is not None:
+            hasher.update(values.astype(values.dtype.newbyteorder("<"), copy=False).data)
     return "sha256:" + hasher.hexdigest()

@@ -20,11 +20,11 @@ const char RANK_TABLE_DOC[] =
     "    drop: a document that a row has again is dropped; otherwise it is a problem.\n\n"
     "Returns:\n"
     "    judged rows (int32[F, 3]: row, rank, item; by row, then rank), rows (int32[N, 3]: n_returned, n_duplicates,\n"
-    "    order), and problems (int32[P, 4]: kind, row, column, other column), 20 at most. Orders: FALLING, TIED, MIXED,\n"
-    "    RISING. Kinds: NEGATIVE_ID, AFTER_PADDING, REPEATED, NOT_FINITE.";
+    "    order), and problems (int32[P, 4]: kind, row, column, other column), 20 at most. Orders: FALLING, TIED, LEVEL,\n"
+    "    MIXED, RISING. Kinds: NEGATIVE_ID, AFTER_PADDING, REPEATED, NOT_FINITE.";
 
 enum { SHOWN_PROBLEMS = 20 };
-enum { FALLING, TIED, MIXED, RISING };
+enum { FALLING, TIED, LEVEL, MIXED, RISING };
 enum { NEGATIVE_ID, AFTER_PADDING, REPEATED, NOT_FINITE };
 
 typedef struct {
@@ -80,7 +80,7 @@ static inline Slot *slot_of(const Table *table, int64_t id, uint32_t stamp) {
 }
 
 static inline int order_of(bool falls, bool rises, bool ties) {
-    return rises ? (falls ? MIXED : RISING) : ties ? TIED : FALLING;
+    return rises ? (falls ? MIXED : RISING) : ties ? (falls ? TIED : LEVEL) : FALLING;
 }
 
 static bool rank_row(Table *table, size_t row) {
