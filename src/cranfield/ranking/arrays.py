@@ -91,8 +91,8 @@ def rank_result_arrays(
         keep=keep,
     )
     # The digest is of the arrays as they are now: the caller may fill them anew. It is made while the rows are ranked.
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        digest = beside.submit(_digest, arrays)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        digest = pool.submit(_digest, arrays)
         ranks = _judged_ranks(judgments, arrays, judgments.scan_options(options))
         made = digest.result()
     return join_ranks(
@@ -224,7 +224,7 @@ class _Ranked(NamedTuple):
     """Rows whose scores only rise."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Block:
     """Rows that are ranked at a time."""
 
@@ -407,7 +407,7 @@ def _length(row: int, line: list[int], values: list[float] | None, problems: lis
     return n_results
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _FirstColumns:
     """The first results of each query, copied: the caller may use the arrays again."""
 
