@@ -116,7 +116,8 @@ class QueryData:
                 {"item": each.item, "grade": each.grade, "ranks": list(each.ranks)} for each in query.expected
             ],
             "expected_none": query.nothing_expected,
-            "values": [row for row in rows if _is_known(row)],
+            # A measure with a value, or with a reason why there is none.
+            "values": [row for row in rows if "unscored" in row or any(value is not None for value in row["values"])],
             "sides": [self._side(place, query_id) for place in range(len(self.subject.labels))],
         }
 
@@ -172,11 +173,6 @@ class QueryData:
 
 def _outcome(query: QueryRecord, place: int) -> str:
     return query.sides[place].outcome or str(Absence.NOT_RETURNED)
-
-
-def _is_known(row: Mapping[str, Any]) -> bool:
-    """Whether a measure has a value, or a reason why there is none."""
-    return "unscored" in row or any(value is not None for value in row["values"])
 
 
 def _hit(hit: HitRecord) -> dict[str, Any]:
