@@ -101,6 +101,7 @@ def prepare(address):
     for model in models(BaseModel):
         model.model_rebuild(raise_errors=False)
     typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(command_line.command_line())  # that of completions, with every command
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in FILES.items():
             Path(name).write_text(text, encoding="utf-8")
