@@ -32,6 +32,11 @@ from pydantic import BaseModel
 
 import cranfield
 from cranfield.cli import main as command_line
+from cranfield.evaluation.history import HistoryPoint
+from cranfield.evaluation.latency import CallsResult
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult
+from cranfield.gate.result import GateReport
+from cranfield.model.results import adapter_of
 
 IDLE_S = 600
 LEFT_OUT = ("cranfield.__main__", "cranfield.pytest_plugin", "cranfield.scale.")
@@ -102,6 +107,8 @@ def prepare(address):
         model.model_rebuild(raise_errors=False)
     typer.main.get_command = functools.cache(typer.main.get_command)
     typer.main.get_command(command_line.command_line())  # that of completions, with every command
+    for kind in (ComparisonResult, EvaluationResult, CallsResult, HistoryPoint, GateReport):
+        adapter_of(kind)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for name, text in FILES.items():
             Path(name).write_text(text, encoding="utf-8")
