@@ -215,9 +215,10 @@ gate:
 systems:
   old: {command: [x, "{query}"], extract: {regex: "("}, timeout_s: soon}
   mix: {fusion: {of: [old, nwe]}}
+  two: {fusion: {of: [old, old]}}
 """
     problems = problems_of(text)
-    assert [line for line, _ in problems] == [1, 1, 2, 3, 4, 6, 8, 9, 11, 11, 12], problems
+    assert [line for line, _ in problems] == [1, 1, 2, 3, 4, 6, 8, 9, 11, 11, 12, 13], problems
     assert "did you mean permutation?" in problems[3][1]
 
 

@@ -389,6 +389,17 @@ class TestGoingOn:
         assert len(calls()) == 6
         assert not any("sut" in note for note in told.notes)
 
+    def test_a_journal_of_another_version_without_answers_is_not_set_aside(
+        self, cut_short, make_system, testset_of, tmp_path, told, calls
+    ):
+        cut_short()
+        journal = tmp_path / "out" / ".partial" / "sut.jsonl"
+        header, *_ = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(header.replace(b'"journal":1', b'"journal":2', 1))
+        self.again(make_system, testset_of("a", "b", "c"), tmp_path, told)
+        assert len(calls()) == 6
+        assert not any("sut" in note for note in told.notes)
+
     @pytest.mark.parametrize("damage", ["not json", '{"query_id": 3}', "[]", '{"query_id": "q9", "outcome": "odd"}'])
     def test_a_damaged_journal_is_set_aside(self, cut_short, make_system, testset_of, tmp_path, told, calls, damage):
         cut_short()
