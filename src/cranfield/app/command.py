@@ -47,6 +47,7 @@ class OutputFormat(StrEnum):
     CSV = "csv"
     MARKDOWN = "markdown"
     BRIEF = "brief"
+    LATEX = "latex"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,10 @@ class Output:
     """What is done with a report: the options that every command with a report has."""
 
     format: Annotated[
-        OutputFormat, Option("Output format on stdout; brief is short Markdown, for a changelog or a pull request.")
+        OutputFormat,
+        Option(
+            "Output format on stdout; brief is short Markdown, for a changelog or a pull request, latex a table for a paper."
+        ),
     ] = OutputFormat.TEXT
     full: Annotated[bool, Option("Print the whole report as text, not its short form.")] = False
     html: Annotated[Path | None, Option("Also write the report to this HTML file.", metavar="FILE")] = None

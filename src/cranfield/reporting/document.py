@@ -354,6 +354,32 @@ class QueryViewContent:
     """Every query, in the order of the index."""
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """A system on a leaderboard."""
+
+    label: str
+    """Letter or number by which other rows name it."""
+    system: str
+    values: tuple[float | None, ...]
+    """Its mean of each measure."""
+    better_than: tuple[str, ...]
+    """Labels of the systems that it is significantly better than, on the first measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Systems by measures, for a paper."""
+
+    caption: tuple[str, ...]
+    """Sentences; where the scores do not count, that is the first."""
+    measures: tuple[str, ...]
+    """The primary measure first."""
+    higher_is_better: tuple[bool | None, ...]
+    """None: no value of the measure is the best."""
+    rows: tuple[LeaderboardRow, ...]
+
+
 @dataclass(frozen=True)
 class Document:
     """A whole report."""
@@ -379,6 +405,8 @@ class Document:
     """Every query with its results, where the report is about queries."""
     brief: Callable[[], Brief] | None = None
     """What the short form says; a Document without one is short as it is."""
+    leaderboard: Callable[[], Leaderboard] | None = None
+    """The systems by their measures, which LaTeX shows in the place of every table."""
 
     @property
     def stamp(self) -> str:

@@ -68,6 +68,8 @@ SCENES = [
                 "compare binary.qrels tiny-a.run tiny-b.run -m RR",
                 only=TEXT_AND_JSON,
             ),
+            "compare qrels.txt a.run c.run --format latex",
+            "power set.yaml a.run b.run -m nDCG@10 --format latex",
             "compare qrels.txt a.run b.run --fail-on better",
             "compare qrels.txt a.run c.run --fail-on not-significant",
             *forms(
@@ -82,6 +84,7 @@ SCENES = [
         [
             *forms("compare set.yaml a.run b.run c.run gaps.run -m nDCG@10 -m RR --full"),
             *forms("compare qrels.txt a.run b.run c.run", only=TEXT_AND_JSON),
+            "compare set.yaml a.run b.run c.run gaps.run -m nDCG@10 -m RR --format latex",
         ],
         PAIR,
     ),

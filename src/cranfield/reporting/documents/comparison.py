@@ -62,6 +62,7 @@ from cranfield.reporting.sections.many import (
     against_baseline,
     board_lines,
     leaderboard,
+    leaderboard_of,
     measure_agreement,
     pairs,
     ranks,
@@ -358,6 +359,7 @@ def subject_document(subject: Subject) -> Document:
         made_by=MADE_BY,
         queries=QueryViewContent(lambda: QueryData(subject).index(), lambda: QueryData(subject).details()),
         brief=partial(brief_of, subject),
+        leaderboard=partial(leaderboard_of, subject),
     )
 
 

@@ -18,6 +18,7 @@ from cranfield.formats.io.files import write_text
 from cranfield.model.results import to_json
 from cranfield.reporting.document import CALLS, Cell, Document, Table, cell_value
 from cranfield.reporting.renderers.html import render_html
+from cranfield.reporting.renderers.latex import render_latex
 from cranfield.reporting.renderers.markdown import render_markdown
 from cranfield.reporting.renderers.text import render_brief_markdown, render_text
 
@@ -78,6 +79,7 @@ RENDERERS: Mapping[str, Renderer] = {
         Renderer("csv", ".csv", render_csv),
         Renderer("markdown", ".md", render_markdown),
         Renderer("brief", "", render_brief_markdown),
+        Renderer("latex", ".tex", render_latex),
         Renderer("html", ".html", render_html),
     )
 }

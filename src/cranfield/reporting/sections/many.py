@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from cranfield.base.errors import UnknownNameError
@@ -17,9 +17,9 @@ from cranfield.base.numbers import (
     format_p,
     format_value,
 )
-from cranfield.base.words import and_list
+from cranfield.base.words import and_list, count_noun
 from cranfield.evaluation.many import LeaderboardLine, PairComparison, Ranks
-from cranfield.evaluation.result import EvaluationResult, ManyResult, SystemResult
+from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, SystemResult
 from cranfield.evaluation.values import Evaluation, Summary
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import CATALOGUE, Measure
@@ -28,11 +28,15 @@ from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
 from cranfield.reporting.document import (
+    PILOT_STAMP,
+    VOID_STAMP,
     Block,
     Bullets,
     Cell,
     Chart,
     Details,
+    Leaderboard,
+    LeaderboardRow,
     Paragraph,
     Section,
     Swatch,
@@ -40,7 +44,7 @@ from cranfield.reporting.document import (
     TonedCell,
 )
 from cranfield.reporting.sections.measures import CLAIMS, interval_figure, margin_legend, why_mean_differs
-from cranfield.reporting.sections.subject import Subject, lettered, mean_cells, news_of, shaded, short_names
+from cranfield.reporting.sections.subject import Subject, lettered, letters, mean_cells, news_of, shaded, short_names
 from cranfield.reporting.table_spec import Col, Cols, Columns, Row, TableSpec, by_place, interval
 from cranfield.stats.table import TESTS
 
@@ -530,6 +534,71 @@ def _means_by_system(many: ManyResult, sort: str) -> Table:
 
 def _starred(many: ManyResult, measure: Measure) -> str:
     return f"* {measure}" if measure == many.primary else str(measure)
+
+
+def leaderboard_of(subject: Subject) -> Leaderboard:
+    """The systems of a report by their measures, best first where many were compared, as a paper shows them."""
+    record, many, pair = subject.record, subject.many, subject.pair
+    names = record.names if many is None else [line.system for line in many.leaderboard]
+    measures = list(dict.fromkeys(measure for each in record.systems for measure in each.measures))
+    primary = many.primary if many is not None else None if pair is None else pair.primary
+    measures.sort(key=lambda measure: measure != primary)
+    if many is not None:
+        means = {name: {measure: found[name].mean for measure, found in many.means.items()} for name in names}
+    else:
+        means = {
+            each.name: {measure: found.mean for measure, found in each.measures.items()} for each in record.systems
+        }
+    label = dict(zip(names, letters(len(names)), strict=True))
+    better = {name: tuple(label[worse] for worse in names if (name, worse) in _significant(record)) for name in names}
+    rows = [
+        LeaderboardRow(label[name], name, tuple(means[name].get(measure) for measure in measures), better[name])
+        for name in names
+    ]
+    return Leaderboard(
+        tuple(_leaderboard_caption(subject)),
+        tuple(map(str, measures)),
+        tuple(
+            None if subject.is_void or CATALOGUE[measure.name].diagnostic else CATALOGUE[measure.name].higher_is_better
+            for measure in measures
+        ),
+        tuple(rows),
+    )
+
+
+def _significant(record: EvaluationResult) -> set[tuple[str, str]]:
+    """(better, worse) systems of each pair with a significant difference in the primary measure."""
+    if isinstance(record, ComparisonResult):
+        sides = (record.candidate, record.baseline)
+        return {VerdictCode.BETTER: {sides}, VerdictCode.WORSE: {sides[::-1]}}.get(record.verdict, set())
+    pairs = record.pairs if isinstance(record, ManyResult) else ()
+    return {
+        (pair.second, pair.first) if pair.verdict is VerdictCode.BETTER else (pair.first, pair.second)
+        for pair in pairs
+        if pair.is_significant
+    }
+
+
+def _leaderboard_caption(subject: Subject) -> Iterator[str]:
+    """What the table shows; first, where the scores do not count, that they do not."""
+    record, compared = subject.record, subject.compared
+    if subject.is_void:
+        yield f"{VOID_STAMP[0].upper()}{VOID_STAMP[1:]}."
+    if subject.pilot:
+        yield f"{PILOT_STAMP}."
+    n = max((system.n_queries for system in record.systems), default=0)
+    yield f"Means on {record.testset.name}, {count_noun(n if subject.many is None else subject.many.n, 'queries')}."
+    n_failed = sum(system.n_failed for system in record.systems)
+    if n_failed:
+        yield f"{count_noun(n_failed, 'calls')} failed, {record.systems[0].failures_count or 'counted as they were'}."
+    if len(record.systems) > 1 and not subject.is_void:
+        yield "The best value is bold, the second underlined."
+    if isinstance(compared, ManyResult):
+        how = f"{compared.procedure}, alpha {compared.alpha:g}"
+        yield f"Superscripts name the systems that are significantly worse in {compared.primary} ({how})."
+    elif isinstance(compared, ComparisonResult):
+        how = f"{compared.test} test, alpha {compared.alpha:g}"
+        yield f"A superscript names the system that is significantly worse in {compared.primary} ({how})."
 
 
 def means_table(result: EvaluationResult, sort: str = "mean") -> Table:

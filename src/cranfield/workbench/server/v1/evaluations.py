@@ -70,7 +70,7 @@ class Conditions(BaseModel):
     cursor: Annotated[int | None, Field(ge=1, lt=2**63)] = None
 
 
-ReportFormat = Annotated[Literal["html", "markdown", "brief", "text", "csv", "json"], Query(alias="format")]
+ReportFormat = Annotated[Literal["html", "markdown", "brief", "latex", "text", "csv", "json"], Query(alias="format")]
 MeasureName = Annotated[
     str | None, Query(max_length=200, description="Measure to sort by, the worst first; spelled as in `measures`.")
 ]
@@ -79,6 +79,7 @@ MEDIA = {
     "html": "text/html; charset=utf-8",
     "markdown": "text/markdown; charset=utf-8",
     "brief": "text/markdown; charset=utf-8",
+    "latex": "application/x-tex; charset=utf-8",
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
