@@ -54,7 +54,7 @@ def test_a_report_is_an_ordinary_file_and_replaces_the_old_one(comparison: Compa
 def test_a_suffix_nobody_writes_is_refused(name: str, comparison: Comparison, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         save_report(comparison_document(comparison), tmp_path / name)
-    assert caught.value.problems[0].expected == "one of .txt, .json, .csv, .md, .html"
+    assert caught.value.problems[0].expected == "one of .txt, .json, .csv, .md, .tex, .html"
 
 
 def test_a_folder_that_is_not_there_is_named(comparison: Comparison, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ def render_latex(document: Document) -> str:
         found = [table for section in document.sections for table in _tables(section.blocks)]
         tables = [_table(table) for table in found]
     about = [PACKAGES, *(f"% {escape(stamp)}" for stamp in document.stamps)]
+    if document.verdict is not None:
+        about.append(f"% Verdict: {escape(document.verdict.name)}. {escape(document.verdict.sentence)}")
     return "\n\n".join(["\n".join(about), *tables]) + "\n"
 
 
