@@ -114,7 +114,7 @@ def test_the_command_builds_both_systems_asks_them_and_says_where_the_report_is(
 
 def test_the_terminal_page_shows_the_short_form_of_the_demo(demo: Path) -> None:
     """The figures follow the installed standard library: words, shape and number of lines are compared."""
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "terminal.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "read-a-report.md").read_text()
     shown = page.partition("## The demo\n\n```text\n")[2].partition("```")[0].splitlines()
     printed = subprocess.run(
         ["cranfield", "compare", "testset.yaml", "runs/plain.jsonl", "runs/fields.jsonl"],

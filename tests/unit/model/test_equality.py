@@ -111,6 +111,7 @@ def test_every_public_class_has_values_that_equal_themselves_and_can_be_hashed()
         cranfield.CranfieldError("e"),
         LatencyRule(),
         Convention("own", "A sentence."),
+        cranfield.DocumentIds.of(["a", "b"]),
     ]
     public = {name for name in cranfield.__all__ if isinstance(getattr(cranfield, name), type)}
     assert {type(value).__name__ for value in values} == public

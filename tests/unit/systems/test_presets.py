@@ -65,7 +65,7 @@ def test_every_setting_of_a_preset_says_what_it_is(name):
 
 
 def test_the_page_about_presets_names_every_setting(checkout):
-    page = (checkout / "docs" / "how-to" / "engines.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "how-to" / "http-and-engines.md").read_text(encoding="utf-8")
     named = {f"`{key}`" for row in PRESETS.values() for key in (row.name, *row.settings.model_fields)}
     named -= {"`basic_env`"}  # shown with its value
     assert sorted(key for key in named if key not in page) == []
