@@ -365,7 +365,7 @@ def test_the_command_and_the_program_of_the_page(tmp_path: Path, checkout: Path)
     frame = made.runs.rename_columns(["query_id", "doc_id", "bm25", "system"])
     (tmp_path / "lake").mkdir()
     pq.write_table(frame.append_column("market", pa.array(["de"] * len(frame))), tmp_path / "lake" / "part-0.parquet")
-    page = (checkout / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
+    page = (checkout / "docs" / "how-to" / "large-runs.md").read_text(encoding="utf-8")
     program = re.search(r"`evaluate\.py`:\n\n```python\n(.*?)```", page, re.DOTALL)
     assert program is not None
     (tmp_path / "evaluate.py").write_text(program[1], encoding="utf-8")
