@@ -225,6 +225,49 @@ class _Ranked(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class _Ties:
+    """Equal scores in the order of the columns. Axes: T rows, K columns, B rows of the block."""
+
+    rows: Ints
+    """int64[T]: place in the block."""
+    place: Ints
+    """int64[B]: place among the T rows; -1 for others."""
+    first: Ints
+    """int64[T, K]: first column of the scores that are equal to that of a column."""
+    end: Ints
+    """int64[T, K]: column after the last of them."""
+    n_tied: Ints
+    """int64[T]: results that are equal to the one before."""
+
+    @classmethod
+    def of(cls, rows: Ints, ids: Ints, keys: NDArray[Any]) -> _Ties:
+        """Compare neighbours.
+
+        Args:
+            rows: int64[T], of the block.
+            ids: int64[B, K], negative for padding.
+            keys: float[T, K], as they are compared.
+        """
+        place = np.full(len(ids), -1, dtype=np.int64)
+        place[rows] = np.arange(len(rows))
+        n_columns = ids.shape[1]
+        begins = np.ones(keys.shape, dtype=np.bool_)
+        begins[:, 1:] = (keys[:, 1:] != keys[:, :-1]) | (ids[rows, 1:] < 0)
+        columns = np.arange(n_columns)
+        first = np.maximum.accumulate(np.where(begins, columns, 0), axis=1)
+        following = np.full(keys.shape, n_columns, dtype=np.int64)
+        following[:, :-1] = np.where(begins[:, 1:], columns[1:], n_columns)
+        end = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
+        return cls(rows, place, first, end, (~begins).sum(axis=1))
+
+    @property
+    def n_equal(self) -> Ints:
+        """int64[T, K]: how many scores are equal to that of a column, itself included."""
+        equal: Ints = self.end - self.first
+        return equal
+
+
+@dataclass(frozen=True, eq=False)
 class _Block:
     """Rows that are ranked at a time."""
 
@@ -257,17 +300,28 @@ class _Block:
         rows, counts, problems = tables
         for kind, row, column, other in problems.tolist():
             self._note(kind, row, column, other, positions)
+        tied = counts[:, 2] != FALLING if by_score is not None and not len(problems) else np.zeros(len(ids), np.bool_)
+        repeating = np.flatnonzero(tied & (counts[:, 1] > 0)).tolist()
+        if scores is not None and tied.any():
+            positions, scores = positions.copy(), scores.copy()
+            bounds = _Ties.of(np.flatnonzero(tied), ids, comparable(scores[tied], self.options.width))
+            if self.options.ties != "given":
+                self._order_ties(bounds, rows, positions, scores)
+            rows, counts, _ = self._tables(self.numbers.of_position(positions), None, starts, judged)
         found = np.empty((len(rows), 5), np.int32)
         found[:, :3], found[:, 3], found[:, 4] = rows, rows[:, 1], rows[:, 1]
         answered = np.zeros((len(counts), 5), np.int32)
         answered[:, 1:3] = counts[:, :2]
-        tied = [] if by_score is None or len(problems) else np.flatnonzero(counts[:, 2] != FALLING).tolist()
-        if tied:
-            positions, scores = positions.copy(), np.array(scores)
-            of_rows = [np.ascontiguousarray(judged[starts[row] : starts[row + 1]]) for row in tied]
-            more = [self._tied_row(row, positions, scores, own) for row, own in zip(tied, of_rows, strict=True)]
-            found = np.concatenate((found[~np.isin(found[:, 0], tied)], *(each for each, _ in more)))
-            answered[tied, 1:4] = [each for _, each in more]
+        if scores is not None and tied.any():
+            of_tied = tied[rows[:, 0]]
+            place = bounds.place[rows[of_tied, 0]], rows[of_tied, 1] - 1
+            found[of_tied, 3], found[of_tied, 4] = bounds.first[place] + 1, bounds.end[place]
+            answered[bounds.rows, 3] = bounds.n_tied
+            of_rows = [np.ascontiguousarray(judged[starts[row] : starts[row + 1]]) for row in repeating]
+            more = [self._tied_row(row, positions, scores, own) for row, own in zip(repeating, of_rows, strict=True)]
+            found = np.concatenate((found[~np.isin(found[:, 0], repeating)], *(each for each, _ in more)))
+            for row, (_, of_row) in zip(repeating, more, strict=True):
+                answered[row, 1:4] = of_row
         has_query = self.queries >= 0
         found = found[has_query[found[:, 0]]]
         found[:, 0], answered[:, 0] = self.queries[found[:, 0]], self.queries
@@ -306,6 +360,31 @@ class _Block:
         )
         rows, counts, problems = (np.frombuffer(bytearray(table), dtype=np.int32) for table in tables)
         return rows.reshape(-1, 3), counts.reshape(-1, 3), problems.reshape(-1, 4)
+
+    def _order_ties(self, ties: _Ties, rows: Table32, positions: Ints, scores: NDArray[Any]) -> None:
+        """Order by id, in place, the equal scores among which a judged document stands, and those of the first columns.
+
+        Args:
+            ties: of the rows that have any.
+            rows: the judged documents, in any order of equal scores.
+            positions: int64[B, K].
+            scores: float[B, K].
+        """
+        place = ties.place[rows[:, 0]]
+        judged = np.stack((place, np.maximum(rows[:, 1] - 1, 0)), axis=1)[place >= 0]
+        shown = np.stack(np.nonzero(ties.n_equal[:, : self.options.keep] > 1), axis=1)
+        both = np.concatenate((judged, shown))
+        both = both[ties.n_equal[both[:, 0], both[:, 1]] > 1]
+        groups = {
+            (at, first)
+            for at, first in zip(both[:, 0].tolist(), ties.first[both[:, 0], both[:, 1]].tolist(), strict=True)
+        }
+        for at, first in groups:
+            row, end = int(ties.rows[at]), int(ties.end[at, first])
+            names = list(map(id_bytes, self.arrays.named(positions[row, first:end])))
+            order = sorted(range(end - first), key=names.__getitem__, reverse=self.options.ties == "descending")
+            positions[row, first:end] = positions[row, first:end][order]
+            scores[row, first:end] = scores[row, first:end][order]
 
     def _tied_row(
         self, row: int, positions: Ints, scores: NDArray[Any], judged: Ints
