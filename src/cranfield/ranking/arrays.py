@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,7 +24,7 @@ from cranfield.model import Convention, TestSet
 from cranfield.model.arrays import PADDING, ResultArrays
 from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks, no_common_query
-from cranfield.ranking.prepared import NO_NUMBER, PreparedJudgments, prepared
+from cranfield.ranking.prepared import PreparedJudgments, prepared
 from cranfield.ranking.query_ranker import comparable
 from cranfield.ranking.scan import (
     REPORTED_HITS,
@@ -49,8 +49,8 @@ class _Numbers(NamedTuple):
 
     of_position: Callable[[Ints], Ints]
     """Positions, padding among them, as numbers."""
-    of_id: Callable[[Iterable[str]], Ints] | None
-    """Ids as numbers, NO_NUMBER for those that are no document; None: a number stands for its decimal digits."""
+    judged: Ints
+    """The judged documents of all queries as numbers; NO_NUMBER for those that are none of the documents."""
 
 
 def rank_result_arrays(
@@ -109,7 +109,7 @@ def rank_result_arrays(
 def _judged_ranks(judgments: PreparedJudgments, arrays: ResultArrays, options: ScanOptions) -> JudgedRanks:
     """Rank the judged documents of all rows."""
     query_of_row, extra = _queries_of(judgments, arrays)
-    numbers, problems = _numbers(arrays), ProblemList(RunFormatError)
+    numbers, problems = _numbers(judgments, arrays), ProblemList(RunFormatError)
     found: list[Table32] = [np.zeros((0, 5), np.int32)]
     answered: list[Table32] = [np.zeros((0, 5), np.int32)]
     first_ids, first_scores, n_falling, n_rising = [], [], 0, 0
@@ -174,11 +174,11 @@ def _queries_of(judgments: PreparedJudgments, arrays: ResultArrays) -> tuple[Int
     return found, extra
 
 
-def _numbers(arrays: ResultArrays) -> _Numbers:
-    """How positions and ids become numbers that can be compared."""
+def _numbers(judgments: PreparedJudgments, arrays: ResultArrays) -> _Numbers:
+    """How positions become numbers that can be compared, and which of them are judged."""
     documents = arrays.documents
     if documents is None:
-        return _Numbers(lambda positions: positions, None)
+        return _Numbers(lambda positions: positions, judgments.document_numbers)
     n_documents = len(documents.ids)
 
     def checked(positions: Ints) -> Ints:
@@ -192,13 +192,12 @@ def _numbers(arrays: ResultArrays) -> _Numbers:
         return positions
 
     if isinstance(documents.ids, np.ndarray):
-        return _Numbers(lambda positions: _taken(documents.ids, checked(positions)), None)
-
-    def of_id(ids: Iterable[str]) -> Ints:
-        return np.array([documents.place.get(doc_id, NO_NUMBER) for doc_id in ids], dtype=np.int64)
-
+        return _Numbers(lambda positions: _taken(documents.ids, checked(positions)), judgments.document_numbers)
     first = documents.first
-    return _Numbers(checked if first is None else lambda positions: _taken(first, checked(positions)), of_id)
+    return _Numbers(
+        checked if first is None else lambda positions: _taken(first, checked(positions)),
+        judgments.positions_in(documents),
+    )
 
 
 def _taken(numbers: Any, positions: Ints) -> Ints:
@@ -329,17 +328,11 @@ class _Block:
 
     def _judged(self) -> tuple[Ints, Ints]:
         """int64[J], int64[B + 1]: the judged documents of all rows as numbers, and where those of a row begin."""
-        if self.numbers.of_id is None:
-            at, every = self.judgments.document_numbers
-            low, high = int(self.queries[0]), int(self.queries[-1]) + 1
-            if low >= 0 and high - low == len(self.queries) and (np.diff(self.queries) == 1).all():
-                return every[at[low] : at[high]], at[low : high + 1] - at[low]
-        queries = self.queries.tolist()
-        if self.numbers.of_id is None:
-            parts = [every[at[query] : at[query + 1]] if query >= 0 else every[:0] for query in queries]
-        else:
-            documents = [self.judgments.documents[query] if query >= 0 else () for query in queries]
-            parts = [self.numbers.of_id(each) for each in documents]
+        at, every = self.judgments.document_starts, self.numbers.judged
+        low, high = int(self.queries[0]), int(self.queries[-1]) + 1
+        if low >= 0 and high - low == len(self.queries) and (np.diff(self.queries) == 1).all():
+            return every[at[low] : at[high]], at[low : high + 1] - at[low]
+        parts = [every[at[query] : at[query + 1]] if query >= 0 else every[:0] for query in self.queries.tolist()]
         starts = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
         return np.concatenate(parts), starts
 

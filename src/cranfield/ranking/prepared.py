@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # numpy is imported with the first array: the index is made o
     import numpy as np
     from numpy.typing import NDArray
 
+    from cranfield.model.arrays import DocumentIds
     from cranfield.ranking.value import Groups
 
 NO_NUMBER = -2
@@ -95,15 +96,31 @@ class PreparedJudgments:
         )
 
     @cached_property
-    def document_numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """int64[Q + 1] and int64[...]: `documents` as the numbers whose decimal digits they are, and where those of a query begin.
+    def document_starts(self) -> NDArray[np.int64]:
+        """int64[Q + 1]: where the documents of each query begin, among those of all."""
+        import numpy as np
 
-        NO_NUMBER stands for an id that is none, or that begins with a zero.
+        return np.concatenate(([0], np.cumsum([len(documents) for documents in self.documents]))).astype(np.int64)
+
+    @cached_property
+    def document_numbers(self) -> NDArray[np.int64]:
+        """int64[...]: the documents of all queries as the numbers whose decimal digits they are; NO_NUMBER for others."""
+        return decimal_numbers(itertools.chain.from_iterable(self.documents))
+
+    def positions_in(self, documents: DocumentIds) -> NDArray[np.int64]:
+        """int64[...]: the documents of all queries as their first positions in an index; NO_NUMBER for those that it lacks.
+
+        Those of the last index are kept.
         """
         import numpy as np
 
-        starts = np.concatenate(([0], np.cumsum([len(documents) for documents in self.documents]))).astype(np.int64)
-        return starts, decimal_numbers(itertools.chain.from_iterable(self.documents))
+        kept = self.__dict__.get("_positions")
+        if kept is None or kept[0] is not documents:
+            place, every = documents.place, itertools.chain.from_iterable(self.documents)
+            kept = (documents, np.array([place.get(doc_id, NO_NUMBER) for doc_id in every], dtype=np.int64))
+            self.__dict__["_positions"] = kept
+        positions: NDArray[np.int64] = kept[1]
+        return positions
 
     @cached_property
     def expected(self) -> ExpectedItems:
