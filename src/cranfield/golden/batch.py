@@ -14,7 +14,6 @@ from cranfield.base.errors import UsageError
 from cranfield.base.words import command_word, count_noun, join_first
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.index import RecordStatus, RunFolder, RunIndex, Step, overlap
-from cranfield.golden.outcomes import STATES, State
 from cranfield.golden.plan import load_plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.review import (
@@ -28,6 +27,7 @@ from cranfield.golden.review import (
     assess,
     draw_sample,
 )
+from cranfield.golden.states import STATES, State
 from cranfield.model import Entity, File, Query, Span, Target, TestSet, results
 from cranfield.model.judging import Label
 from cranfield.model.results import TestSetRecord

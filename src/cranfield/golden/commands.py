@@ -26,7 +26,7 @@ from cranfield.base.errors import UsageError
 from cranfield.base.words import command_word, count_noun, join_first, or_list, printable
 from cranfield.books.options import DEFAULT_DATABASE, DbOption, open_books
 from cranfield.evaluation.options.declaration import Argument, Option
-from cranfield.golden.outcomes import EntryStep
+from cranfield.golden.states import EntryStep
 
 if TYPE_CHECKING:
     from cranfield.golden.index import RecordStatus

@@ -20,7 +20,6 @@ from cranfield.base.errors import Problem, TestSetError, shorten
 from cranfield.base.words import count_noun
 from cranfield.golden.gate import CHECKS, CheckStatus, GateCheck, RecordGateReport, gate
 from cranfield.golden.index import RunFolder, Step
-from cranfield.golden.outcomes import ENTERS_AT, EntryStep
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import (
@@ -34,6 +33,7 @@ from cranfield.golden.records import (
 )
 from cranfield.golden.rules import Bounds
 from cranfield.golden.run import manifest_of, require_models
+from cranfield.golden.states import ENTERS_AT, EntryStep
 from cranfield.model import Entity, Fact, File, Label, Query, Span, Target, TestSet
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.model.vocabulary import TASK_TYPE, TASK_TYPES

@@ -19,21 +19,18 @@ from cranfield.base.errors import InputError, Problem
 from cranfield.formats.io.files import shown
 from cranfield.golden.agreement import LabelOutcome
 from cranfield.golden.outcomes import (
-    ENTERS_AT,
-    STATES,
     AgreementRecord,
-    EntryStep,
     GateFailure,
     QueueEntry,
     RecordFinding,
     Rejection,
     RunManifest,
-    State,
     is_unreadable,
 )
 from cranfield.golden.parsed import LineCoverage, Lines, ParsedSource, Place, module_parts
 from cranfield.golden.records import SCHEMA_VERSION, AdversaryReport, HumanReview, OracleAnswer, QueryCandidate
 from cranfield.golden.rules import Bounds
+from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.model.judging import Disposition
 from cranfield.ranking.matching.place import ENTITY_MARK, parts_of
 from cranfield.repo.symbols import language_of

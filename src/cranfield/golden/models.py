@@ -14,9 +14,9 @@ from cranfield.agents.settings import ModelSettings, connected
 from cranfield.base.errors import Problem
 from cranfield.golden.agreement import QueueReason
 from cranfield.golden.index import RunIndex
-from cranfield.golden.outcomes import State
 from cranfield.golden.plan import Plan
 from cranfield.golden.retirement import ModelRecord
+from cranfield.golden.states import State
 from cranfield.model.judging import ReviewVerdict
 
 

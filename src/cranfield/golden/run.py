@@ -19,12 +19,13 @@ from cranfield.base.version import __version__
 from cranfield.formats.io.files import shown, write_text
 from cranfield.golden.index import FEEDBACK, RecordStatus, RunFolder, RunIndex
 from cranfield.golden.models import open_models, role_settings, shared_model_problems
-from cranfield.golden.outcomes import ENTERS_AT, PLANNED, STATES, EntryStep, RunManifest, State
+from cranfield.golden.outcomes import RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Plan, load_plan
 from cranfield.golden.plan_check import check_plan, model_problems
 from cranfield.golden.records import SCHEMA_VERSION, QueryCandidate, ReviewFeedback
 from cranfield.golden.roles import NAMES, RolePrompts
+from cranfield.golden.states import ENTERS_AT, PLANNED, STATES, EntryStep, State
 from cranfield.golden.steps.context import (
     StepContext,
     Waiting,

@@ -19,11 +19,11 @@ from cranfield.formats.testsets.golden_json import read_golden_json
 from cranfield.golden.existing import CARRIED, Defaults, EntryPlan, enter, gate_set, import_set
 from cranfield.golden.gate import GateCheck
 from cranfield.golden.index import RunFolder, RunIndex
-from cranfield.golden.outcomes import EntryStep
 from cranfield.golden.plan import shipped_plan, shipped_text
 from cranfield.golden.records import AdversaryDraft, CitedFact, CitedLines, Evidence, OracleAnswer, QueryCandidate
 from cranfield.golden.reports.golden import run_document
 from cranfield.golden.run import PipelineOptions, execute, run_status
+from cranfield.golden.states import EntryStep
 from cranfield.model import Entity, Fact, File, Label, Lines, Pattern, Query, Span, TestSet
 from cranfield.model.judging import EntityRole
 from cranfield.repo.snapshot import Snapshot, take

@@ -15,18 +15,16 @@ from cranfield.base.errors import InputError, UsageError
 from cranfield.formats.io.validation import schema_text
 from cranfield.golden.index import FEEDBACK, RunFolder, RunIndex, Step
 from cranfield.golden.outcomes import (
-    REJECTIONS,
-    STATES,
     AgreementRecord,
     GateFailure,
     RecordFinding,
     Rejection,
     RunManifest,
-    State,
     TranscriptLine,
 )
 from cranfield.golden.record_schema import SCHEMA_FILE, run_schema
 from cranfield.golden.records import HumanReview, OracleAnswer, QueryCandidate
+from cranfield.golden.states import REJECTIONS, STATES, State
 
 AT = "2026-11-23T14:05:09Z"
 

@@ -15,7 +15,6 @@ from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request
 from cranfield.agents.recording import Scripted, tree_files
 from cranfield.base.errors import ConfigError, InputError, UsageError
 from cranfield.golden.index import RunFolder, RunIndex, Step
-from cranfield.golden.outcomes import ENTERS_AT, STATES, EntryStep, State
 from cranfield.golden.plan import Plan
 from cranfield.golden.records import HumanReview
 from cranfield.golden.reports.golden import run_document
@@ -29,6 +28,7 @@ from cranfield.golden.run import (
     replace_plan,
     run_status,
 )
+from cranfield.golden.states import ENTERS_AT, STATES, EntryStep, State
 from cranfield.repo.snapshot import Snapshot
 from cranfield.repo.tree import source_snapshot
 from cranfield.reporting.renderers.text import render_text

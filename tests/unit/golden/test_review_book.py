@@ -18,11 +18,12 @@ from cranfield.cli.main import command_line
 from cranfield.golden.batch import ReviewCase, planned_profile, read_sample, review_of
 from cranfield.golden.commands import _db_option
 from cranfield.golden.index import RunFolder, RunIndex, Step
-from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest, State
+from cranfield.golden.outcomes import AgreementRecord, RecordFinding, RunManifest
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import AdversaryReport, HumanReview, Opinion, OracleAnswer, QueryCandidate, TargetSpan
 from cranfield.golden.reports.review import review_document
 from cranfield.golden.review import PROFILES, Reviewable, ReviewOutcome, apply_edits, unconfirmed_because
+from cranfield.golden.states import State
 from cranfield.golden.use_cases.review import (
     Collected,
     after_breach,

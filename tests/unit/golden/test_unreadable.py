@@ -15,8 +15,9 @@ from tests.unit.golden.test_rows import CSV, SOURCE, answers
 from cranfield.agents.protocol import Failure, FailureKind, ModelAnswer, Request, Usage, with_output
 from cranfield.agents.recording import Scripted
 from cranfield.golden.index import RunFolder, RunIndex, Step
-from cranfield.golden.outcomes import State, TranscriptLine
+from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.run import PipelineOptions, PipelineOutcome, Until, execute
+from cranfield.golden.states import State
 from cranfield.golden.use_cases.assemble import CheckOptions, check_set
 from cranfield.golden.use_cases.review import after_run
 from cranfield.repo.snapshot import Snapshot

@@ -22,7 +22,7 @@ RECORDS_SHOWN = 200
 
 def run_document(status: RunStatus) -> Document:
     """Where the records of a run stand."""
-    from cranfield.golden.outcomes import ENTERS_AT, SKIPPED, STATES
+    from cranfield.golden.states import ENTERS_AT, SKIPPED, STATES
 
     manifest, n = status.run, len(status.records)
     n_ended = sum(status.states[state] for state, info in STATES.items() if info.is_end)
@@ -80,7 +80,7 @@ def _differences(status: RunStatus) -> Sequence[Section]:
 
 
 def _states(status: RunStatus) -> Table:
-    from cranfield.golden.outcomes import STATES
+    from cranfield.golden.states import STATES
 
     return TableSpec(
         "States",

@@ -32,17 +32,7 @@ from cranfield.golden.agreement import (
 from cranfield.golden.gate import GateCheck, RecordGateReport, Screener, ScreenReason, gate
 from cranfield.golden.index import RecordStatus, RunIndex, Step
 from cranfield.golden.models import role_settings
-from cranfield.golden.outcomes import (
-    PLANNED,
-    STATES,
-    AgreementRecord,
-    GateFailure,
-    QueueEntry,
-    RecordFinding,
-    Rejection,
-    State,
-    TranscriptLine,
-)
+from cranfield.golden.outcomes import AgreementRecord, GateFailure, QueueEntry, RecordFinding, Rejection, TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import Cell, Plan
 from cranfield.golden.records import (
@@ -66,6 +56,7 @@ from cranfield.golden.roles import (
     prompt_name,
     toolset_of,
 )
+from cranfield.golden.states import PLANNED, STATES, State
 
 StepReads = tuple[tuple[int, Read], ...]
 

@@ -54,7 +54,7 @@ from cranfield.golden.batch import batch_drift, planned_profile, read_sample, re
 from cranfield.golden.existing import CARRIED
 from cranfield.golden.index import RunFolder, RunIndex, Step
 from cranfield.golden.models import ByModel, kept_records, model_records, read_kept
-from cranfield.golden.outcomes import State, TranscriptLine
+from cranfield.golden.outcomes import TranscriptLine
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.plan import load_plan
 from cranfield.golden.records import Stamp
@@ -76,6 +76,7 @@ from cranfield.golden.rows import (
     queries_without_rows,
     rows_of,
 )
+from cranfield.golden.states import State
 from cranfield.golden.use_cases.review import after_breach
 from cranfield.measures import Measure
 from cranfield.model import TestSet

@@ -32,7 +32,7 @@ from cranfield.golden.batch import (
     waiting_records,
 )
 from cranfield.golden.index import RecordStatus, RunFolder, RunIndex, Step
-from cranfield.golden.outcomes import PLANNED, STATES, RecordFinding, Rejection, State
+from cranfield.golden.outcomes import RecordFinding, Rejection
 from cranfield.golden.parsed import ParsedSource
 from cranfield.golden.records import CitedLines, HumanReview, Opinion, OracleAnswer
 from cranfield.golden.review import (
@@ -46,6 +46,7 @@ from cranfield.golden.review import (
     Sample,
     unconfirmed_because,
 )
+from cranfield.golden.states import PLANNED, STATES, State
 from cranfield.model.judging import Disposition, ReviewVerdict
 from cranfield.ranking.matching.place import ENTITY_MARK
 from cranfield.repo.snapshot import Snapshot, snapshot_digest, take
