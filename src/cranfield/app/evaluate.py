@@ -48,7 +48,6 @@ from cranfield.plugins import card_of
 from cranfield.ranking import REPORTED_HITS, Duplicates, Missing, RankedRun, rank_file, rank_run
 from cranfield.ranking.file import FileReading
 from cranfield.ranking.join import no_common_query
-from cranfield.ranking.prepared import prepared
 from cranfield.ranking.value import Ranking, cut_at
 from cranfield.stats.consensus import rule_named
 from cranfield.stats.scale import LEVELS, Scale, scale_named, scale_of
@@ -165,8 +164,6 @@ def score(
         from cranfield.ranking.memory import run_of_ranks
 
         run = run_of_ranks(run, given.columns, given.name) or run
-    if isinstance(run, ResultArrays) and any(prepared(testset, rules).whole):  # each result is matched, by its text
-        run = Run.from_arrays(run.ids, run.scores, query_ids=run.query_ids or testset.query_ids, doc_ids=run.documents)
     if isinstance(run, Run):
         return _score_collected(testset, run, measures, given, rules)
     given_run, trec_file = run, path if found is not None and found.name == "trec" else None

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ def rank_result_arrays(
     """Order and join arrays of results.
 
     Args:
-        testset: the judged queries, as a test set or prepared; every query is judged by document ids.
+        testset: the judged queries, as a test set or prepared; a query judged by patterns is matched by the text of its ids.
         arrays: the results. With scores they are ordered by them where the convention orders by score; else they are in the
             order of their columns.
         convention: says whether score or position orders a query, how ties are broken, and the width of a score.
@@ -109,6 +109,9 @@ def rank_result_arrays(
 def _judged_ranks(judgments: PreparedJudgments, arrays: ResultArrays, options: ScanOptions) -> JudgedRanks:
     """Rank the judged documents of all rows."""
     query_of_row, extra = _queries_of(judgments, arrays)
+    shown = options.keep
+    if any(judgments.whole):  # their results are matched one by one
+        options = replace(options, keep=arrays.ids.shape[1])
     numbers, problems = _numbers(judgments, arrays), ProblemList(RunFormatError)
     found: list[Table32] = [np.zeros((0, 5), np.int32)]
     answered: list[Table32] = [np.zeros((0, 5), np.int32)]
@@ -143,6 +146,7 @@ def _judged_ranks(judgments: PreparedJudgments, arrays: ResultArrays, options: S
         np.concatenate(first_ids),
         np.concatenate(first_scores) if first_scores else None,
         options.depth,
+        shown,
     )
     return JudgedRanks(
         **rank_columns(rows, met, len(judgments.query_ids)),
@@ -489,6 +493,8 @@ class _FirstColumns:
     positions: Ints
     scores: NDArray[np.float64] | None
     depth: int | None
+    keep: int
+    """Results of a query that are shown; all of them where every result is matched."""
 
     def of(self, query: int) -> Iterator[Hit]:
         """The first results of one query, rank 1 first."""
@@ -500,7 +506,8 @@ class _FirstColumns:
         scores = [float("nan")] * len(names) if self.scores is None else self.scores[row].tolist()
         items: Mapping[str, int] = {doc_id: item for item, doc_id in enumerate(self.judgments.documents[query])}
         first = dict(zip(reversed(names), reversed(scores[: len(names)]), strict=True))
-        for doc_id in list(dict.fromkeys(names))[: self.depth]:
+        most = [each for each in (self.depth, None if self.judgments.whole[query] else self.keep) if each is not None]
+        for doc_id in list(dict.fromkeys(names))[: min(most, default=None)]:
             yield id_bytes(doc_id), first[doc_id], items.get(doc_id, UNJUDGED)
 
 

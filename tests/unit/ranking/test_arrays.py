@@ -273,6 +273,10 @@ def test_expected_patterns_are_matched_by_the_text_of_the_ids():
     testset = TestSet("patterns", (Query("q"),), {}, targets={"q": (Pattern(r"^7"),)})
     found = evaluate(testset, ids=[[5, 71]], measures=["RR"])
     assert found.mean("RR") == 0.5
+    by_score = evaluate(testset, ids=[[5, 71, 8]], scores=[[1.0, 3.0, 1.0]], measures=["RR"], keep=1, name="dense")
+    assert by_score.mean("RR") == 1.0  # as the mapping of the same scores has it
+    assert by_score.name == "dense"
+    assert [(hit.id, hit.score) for hit in by_score.ranking.top["q"]] == [("71", 3.0)]
 
 
 def test_a_convention_that_orders_by_rank_takes_the_columns_as_ranks():
