@@ -331,7 +331,7 @@ def _warnings(
     if ranking.unplaced is not None:
         vague = list(itertools.compress(ranking.query_ids, (ranking.unplaced > 0).tolist()))
         n_vague = int(ranking.unplaced.sum())
-        about = f"{n_vague} results in {len(vague)} of {total} queries lack line numbers or a field that is expected"
+        about = f"{n_vague} results in {len(vague)} of {total} queries lack line numbers, a text or a field that is expected"
         text = f"{about}, so they cannot match: {join_first(vague)}"
         sentences.append(Caveat(text, CaveatKind.NO_LINES))
     n_duplicates = int(ranking.n_duplicates.sum())

@@ -14,6 +14,7 @@ from cranfield.model import (
     MatchingRules,
     Meta,
     Negative,
+    Passage,
     Pattern,
     Predicate,
     Query,
@@ -174,6 +175,7 @@ FEATURES: Mapping[str, FormatFeature] = {
         _target("file targets", "expected files", File),
         _target("predicates", "queries to a database", Predicate),
         _target("criteria", "conditions on fields of results", Criteria),
+        _target("passages", "passages of text", Passage),
         FormatFeature(
             "negative",
             "negative queries",

@@ -261,6 +261,7 @@ OWN = (
             {
                 "grades",
                 "criteria",
+                "passages",
                 "negative",
                 "forbidden",
                 "exhaustive",

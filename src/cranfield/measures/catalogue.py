@@ -35,6 +35,7 @@ FAMILIES = {
     "Common measures": "core",
     "Sums, counts and costs": "counts",
     "Other measures of trec_eval": "trec",
+    "Passages of text": "texts",
     "Query classes": "aspects",
     "User models": "user_models",
     "Subtopics": "diversity",
@@ -215,6 +216,10 @@ def _kernel(spec: MeasureSpec, measure: Measure, ranking: Ranking) -> Callable[.
 def _carries(ranking: Ranking, need: Needs) -> bool:
     if need == "tokens":
         return ranking.tokens_returned is not None
+    if need == "texts":
+        return ranking.texts is not None
+    if need == "passages":
+        return ranking.texts is not None and ranking.texts.expects_passages
     if need == "silence":
         return ranking.silence is not None
     if need in LOOKED_FOR:

@@ -32,7 +32,9 @@ Parameter = str | int | float | bool | Gains
 COMPOSITE = "Composite"
 """Name of a weighted sum of measures. Its parameter `terms` is its spelling, its cutoff the deepest of its terms where each has
 one."""
-Needs = Literal["subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence", "forbidden"]
+Needs = Literal[
+    "subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence", "forbidden", "texts"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,8 @@ class Reason(StrEnum):
     NO_LEGACY = "the test set names no legacy form"
     NO_SOURCES = "the test set names no sources"
     NO_FORMULA_FOR_TIES = "no formula is implemented for its expected value over orders of equal scores"
+    NO_TEXTS = "the results have neither texts nor places in their documents, or are not in the order of the run"
+    NO_PASSAGES = "the test set expects no passages of text, and no lines"
     NO_FORBIDDEN = "the test set forbids no result"
     NO_NEGATIVE_QUERY = "no query of the test set is negative"
     NO_SUCH_GRADE = "none of its expected items has this grade"
@@ -163,8 +167,12 @@ WHY_NEEDED: dict[Needs, Reason] = {
     "sources": Reason.NO_SOURCES,
     "silence": Reason.NO_NEGATIVE_QUERY,
     "forbidden": Reason.NO_FORBIDDEN,
+    "texts": Reason.NO_TEXTS,
+    "passages": Reason.NO_PASSAGES,
 }
-LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(("files", "legacy", "sources", "silence", "forbidden"))
+LOOKS_AT_THE_LIST: frozenset[Needs] = frozenset(
+    ("files", "legacy", "sources", "silence", "forbidden", "texts", "passages")
+)
 """Needs of measures that look at every result, judged or not, and ask for no grade: they see the list as it is."""
 
 

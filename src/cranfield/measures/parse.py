@@ -42,6 +42,8 @@ _SENTENCE_TRANSFORMERS = re.compile(
     r"\s*(?:(?P<by>cosine|dot|euclidean|manhattan)_)?(?P<name>accuracy|precision|recall|ndcg|mrr|map)@(?P<k>[0-9]+)\s*"
 )
 """`cosine_map@100`: a measure by the similarity that ranks."""
+_RAGAS = re.compile(r"\s*context_(?P<name>recall|precision)(?:@(?P<k>[0-9]+))?\s*")
+"""Of judged results: the share of them that was retrieved, and the mean precision at those retrieved, of the whole list without a cutoff."""
 _THERE = {
     "accuracy": "Success",
     "precision": "P",
@@ -174,7 +176,7 @@ def _of_the_catalogue(text: str) -> Measure:
 
 
 def _of_another_tool(text: str) -> Measure | None:
-    """A measure in the spelling of ranx or sentence-transformers; None of another spelling.
+    """A measure in the spelling of ranx, sentence-transformers or Ragas; None of another spelling.
 
     Raises:
         MeasureError: a name that means one thing in one tool and another in the next.
@@ -186,6 +188,11 @@ def _of_another_tool(text: str) -> Measure | None:
                 expected=f"rbp.{match['digits']}, for p = 0.{match['digits']}, or RBP@{match['digits']}",
             )
         return _parse(f"RBP(p=0.{match['digits']}, depth=0, scaled=False)")
+    if match := _RAGAS.fullmatch(text):
+        cutoff = f"@{match['k']}" if match["k"] else ""
+        if match["name"] == "precision":
+            return _parse(f"AP(divisor='retrieved'){cutoff}")
+        return _parse(f"R{cutoff}" if cutoff else "SetR")
     if match := _RANX_LEVEL.fullmatch(text):
         return _from_grade(text, _parse(match["measure"]), int(match["level"]))
     if match := _SENTENCE_TRANSFORMERS.fullmatch(text):

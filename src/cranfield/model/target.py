@@ -1,12 +1,13 @@
-"""Targets: expected results that are not document ids, but patterns on ids, places in files, symbols, files, or database rows."""
+"""Targets: expected results that are not document ids, but patterns on ids, places in files, symbols, files, passages, or database rows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from cranfield.model.kinds import FilledText, Grade, Id, InFile, Kind, Regex, ScalarText, UnfitError, at_least
+from cranfield.model.kinds import FilledText, Grade, Id, InFile, Kind, Regex, ScalarText, Text, UnfitError, at_least
 
 Credit = Literal["once", "every"]
 
@@ -160,7 +161,50 @@ class Criteria(InFile):
         return ", ".join(f"{' '.join(condition(name))} {value}" for name, value in self.where.items())
 
 
-Target = Pattern | Span | Entity | File | Predicate | Criteria
+_RANGE = re.compile(r"([0-9]{1,12})-([0-9]{1,12})")
+
+
+def _characters(text: str) -> str:
+    found = _RANGE.fullmatch(text)
+    if text and (not found or int(found[1]) >= int(found[2])):
+        raise UnfitError(
+            "are no characters", expected="the first, counted from 0, and the end, as 120-340", got=repr(text)
+        )
+    return text
+
+
+def _pages(text: str) -> str:
+    found = _RANGE.fullmatch(text if "-" in text else f"{text}-{text}")
+    if text and (not found or not 1 <= int(found[1]) <= int(found[2])):
+        raise UnfitError(
+            "are no pages", expected="a page, counted from 1, or the first and the last, as 12-13", got=repr(text)
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Passage(InFile):
+    """A passage of text, by what it says, by its characters or by its pages: it stays what it is however documents are cut into results."""
+
+    quote: Text = ""
+    """The passage itself; `matching.quotes` says how it is compared with the text of a result."""
+    path: Text = ""
+    """Document that it is in; not needed with a quote, which may then be in any."""
+    chars: Annotated[Text, Kind(_characters)] = ""
+    """Its characters in the document, as `120-340`: the first, counted from 0, and the one after the last."""
+    pages: Annotated[Text, Kind(_pages)] = ""
+    """Its page, counted from 1, or the first and the last, as `12-13`."""
+    grade: Grade = 1.0
+    """Grade of a match."""
+
+    @property
+    def label(self) -> str:
+        """Its quote; else its place: `guide.md, characters 120-340`."""
+        places = (self.path, self.chars and f"characters {self.chars}", self.pages and f"page {self.pages}")
+        return " ".join(self.quote.split()) or ", ".join(filter(None, places))
+
+
+Target = Pattern | Span | Entity | File | Predicate | Criteria | Passage
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from cranfield.model.kinds import (
     Grade,
     Id,
     InFile,
+    Kind,
     OrNull,
     Share,
     Text,
@@ -37,7 +38,7 @@ from cranfield.model.kinds import (
 )
 from cranfield.model.note import Note
 from cranfield.model.query import Query, negative_of, query_strata
-from cranfield.model.target import Criteria, Entity, File, Legacy, Pattern, Predicate, Source, Span, Target
+from cranfield.model.target import Criteria, Entity, File, Legacy, Passage, Pattern, Predicate, Source, Span, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,13 @@ class MatchingRules(InFile):
     urls: tuple[Literal["fragment", "slash", "scheme", "query"], ...] = ()
     """Parts of addresses that do not count where ids and the condition `url` are compared: `fragment` (`#install`), `slash` (at the end),
     `scheme` (with or without encryption), `query` (`?page=2`)."""
+    quotes: Literal["spaces", "exact", "fuzzy"] = "spaces"
+    """How quotes are compared with the text of a result: `spaces`: white space and forms of one character do not count; `exact`:
+    character by character; `fuzzy`: as `spaces`, without regard to case, and as similar as `quote_similarity` says."""
+    quote_similarity: Annotated[float, Kind(bounds={"gt": 0, "le": 1})] = 0.9
+    """For `fuzzy` quotes, the least similarity to a part of the text: 1 − insertions and deletions / characters of both."""
+    page_base: Literal[0, 1] = 1
+    """Number of the first page of a document in the results."""
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -315,8 +323,9 @@ class TestSet(TestSetHead, Displayed):
             hasher.update(text.encode("utf-8", "surrogatepass") + b"\n")
         if self.sources or self.matching != MatchingRules():
             matching = asdict(self.matching)
-            for name in ("places", "ignore_identical_ids", "urls"):  # a digest stays the same where they are off
-                if not matching[name]:
+            usual = asdict(MatchingRules())
+            for name in ("places", "ignore_identical_ids", "urls", "quotes", "quote_similarity", "page_base"):
+                if matching[name] == usual[name]:  # a digest stays the same where they are as usual
                     del matching[name]
             rules = [[[s.name, s.pattern] for s in self.sources], matching]
             hasher.update(_ENCODER.encode(rules).encode("utf-8", "surrogatepass") + b"\n")
@@ -357,7 +366,7 @@ class TestSet(TestSetHead, Displayed):
         return f"{in_line(self.name)}{version}: {count_noun(len(self.queries), 'queries')}, {count_noun(n_judged, 'judgments')}"
 
 
-_KINDS = (Pattern, Span, Entity, File, Predicate, Criteria)
+_KINDS = (Pattern, Span, Entity, File, Predicate, Criteria, Passage)
 
 
 def _by_kind(targets: Iterable[Target]) -> list[Target]:
@@ -365,7 +374,7 @@ def _by_kind(targets: Iterable[Target]) -> list[Target]:
     return sorted(targets, key=lambda target: _KINDS.index(type(target)))
 
 
-def _target_record(target: Target) -> list[object]:
+def _target_record(target: Target) -> list[object]:  # noqa: PLR0911 - a table of kinds
     """Identity of a target: its kind (except for a pattern) and its fields."""
     match target:
         case Pattern():
@@ -381,3 +390,5 @@ def _target_record(target: Target) -> list[object]:
             return ["predicate", target.sql, target.database, float(target.grade)]
         case Criteria():
             return ["criteria", dict(target.where), float(target.grade)]
+        case Passage():
+            return ["passage", target.quote, target.path, target.chars, target.pages, float(target.grade)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +12,12 @@ from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.formats.io.files import stem
 from cranfield.formats.runs.files import read_whole
 from cranfield.formats.sniff import sniff_run
-from cranfield.model import Answer, Convention, Hit, Outcome, Run, TestSet, convention_named
+from cranfield.model import Answer, Convention, Hit, Outcome, Passage, Run, TestSet, convention_named
 from cranfield.ranking import python_reader
 from cranfield.ranking.engine import requested_jobs, scan_file
 from cranfield.ranking.join import NO_TIES, RankedRun, RankingBuilder, no_common_query
 from cranfield.ranking.matching.expectation import by_place
+from cranfield.ranking.matching.passages import place_key
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.query_ranker import RankedQuery, rank_query
 from cranfield.ranking.scan import REPORTED_HITS, JudgedIndex, Missing, Scan, ScanOptions
@@ -80,8 +81,8 @@ def rank_run(
         if judgments.ignores_identical_ids:
             others = tuple(hit for hit in hits if hit.id != query_id)
             hits, n_identical = others, len(hits) - len(others)
-        is_place = by_place(testset, query_id) if convention.repeats == "dropped" else None
-        ranked = _rank_hits(query_id, hits, run, convention, by_place=is_place)
+        key = _told_apart_by(testset, query_id) if convention.repeats == "dropped" else None
+        ranked = _rank_hits(query_id, hits, run, convention, key)
         builder.add_list(
             query,
             [hits[position] for position in ranked.order[:deepest]],
@@ -120,19 +121,26 @@ def rank_as_shown(
     )
 
 
+def _told_apart_by(testset: TestSet, query_id: str) -> Callable[[Hit], object]:
+    """What tells two results of one id apart, in what a query expects."""
+    if any(isinstance(target, Passage) for target in testset.targets.get(query_id, ())):
+        return place_key
+    return (lambda hit: hit.span) if by_place(testset, query_id) else (lambda _: None)
+
+
 def order_hits(query_id: str, answer: Answer, run: Run, convention: Convention) -> list[Hit]:
     """The hits of an answer in the order the run declares, duplicates included."""
-    ranked = _rank_hits(query_id, answer.hits, run, convention, by_place=None)
+    ranked = _rank_hits(query_id, answer.hits, run, convention, None)
     return [answer.hits[position] for position in ranked.order]
 
 
 def _rank_hits(
-    query_id: str, hits: Sequence[Hit], run: Run, convention: Convention, *, by_place: bool | None
+    query_id: str, hits: Sequence[Hit], run: Run, convention: Convention, key: Callable[[Hit], object] | None
 ) -> RankedQuery:
-    """Rank hits; duplicates are those of one id, or of one id and place, or none where `by_place` is None."""
+    """Rank hits; duplicates are those of one id and one key, or none where there is no key."""
     options = ScanOptions("given" if run.order == "given" else "score", convention.tie_order, convention.score_width)
     scores = [0.0] * len(hits) if run.order == "given" else _scores(query_id, hits, run)
-    ids = [(hit.id, hit.span if by_place else None, None if by_place is not None else n) for n, hit in enumerate(hits)]
+    ids = [(hit.id, n if key is None else key(hit)) for n, hit in enumerate(hits)]
     return rank_query(ids, scores, options, tie_key=lambda key: id_bytes(key[0]))
 
 

@@ -25,6 +25,7 @@ from cranfield.formats.io.delimited import id_bytes, id_text
 from cranfield.model import Absence, Convention, Hit, Negative, Order, Outcome
 from cranfield.ranking.matching.expectation import Expectation, QueryMatcher
 from cranfield.ranking.matching.id_forms import query_form
+from cranfield.ranking.matching.passages import ExpectedTexts, ReturnedTexts
 from cranfield.ranking.prepared import ExpectedItems, PreparedJudgments
 from cranfield.ranking.query_ranker import comparable, tie_bounds
 from cranfield.ranking.scan import (
@@ -172,7 +173,7 @@ def match_list(
             is_forbidden = watch.see(hit, rank, relevant=False)
             if rank <= keep:
                 state = ResultState.JUDGED if expectation.closed_world else ResultState.UNJUDGED
-                span = hit.public_span
+                span = expectation.place(hit)
                 matched.top.append(
                     RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=span, forbidden=is_forbidden)
                 )
@@ -192,7 +193,7 @@ def match_list(
         if rank <= keep:
             label = expectation.labels[item]
             name = label if label == hit.id else hit.public_id  # what the test set itself names is no secret
-            values = (hit.score, hit.title, state, level, gain, label, credited, hit.public_span, is_forbidden)
+            values = (hit.score, hit.title, state, level, gain, label, credited, expectation.place(hit), is_forbidden)
             matched.top.append(RankedHit(rank, name, *values))
     matched.aspects = watch.rows()
     return matched
@@ -299,6 +300,7 @@ class RankingBuilder:
         self.states_empty = states_empty
         self._ranks: JudgedRanks | None = None
         self._lists: dict[int, MatchedList] = {}
+        self._texts: dict[str, tuple[ExpectedTexts | None, Sequence[Hit]]] = {}
         self._n_returned = np.zeros(n_queries, dtype=np.int32)
         self._n_duplicates = np.zeros(n_queries, dtype=np.int32)
         self._n_identical = np.zeros(n_queries, dtype=np.int32)
@@ -404,6 +406,7 @@ class RankingBuilder:
             cut_at=None,
             queries=judgments.testset.by_id,
             classes=judgments.classes,
+            texts=ReturnedTexts(self._texts, judgments.testset.matching) if self._texts else None,
         )
         # No answer is the right answer to a query that expects nothing, unless the run can state that.
         kept = answered | ranking.keeps_silence
@@ -428,6 +431,8 @@ class RankingBuilder:
             order=self.order,
         )
         self._lists[query] = matched
+        if expectation.texts is not None or any(hit.fields for hit in hits):
+            self._texts[self.judgments.query_ids[query]] = (expectation.texts, hits)
 
     def _columns(self) -> dict[str, NDArray[Any]]:
         """The columns of the judged results: of the ranks, and of the lists."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from cranfield.base.display import OneLine
 from cranfield.base.words import count_noun, printable, shorten_to
 from cranfield.model import Convention, Grouping, Outcome, Query, Run
+from cranfield.ranking.matching.passages import ReturnedTexts
 
 FloatQ = NDArray[np.float64]
 REASON_COLUMNS = 120
@@ -169,6 +170,9 @@ class Ranking(OneLine):
     """Query id to query, whose strata a weighted sum of measures needs; of more queries than these, or of none."""
     classes: tuple[str, ...] = ()
     """Q names of `QUERY_CLASSES`, empty for none, which say what is not measured; no name at all where no query has one."""
+    texts: ReturnedTexts | None = None
+    """The results as text, down to `n_returned`, and the passages that are expected; None where results have neither texts nor places,
+    or are in another order than they were returned in."""
 
     @property
     def n_queries(self) -> int:
@@ -248,6 +252,7 @@ def rename_queries(ranking: Ranking, names: Mapping[str, str]) -> Ranking:
         reasons={names.get(query_id, query_id): reason for query_id, reason in ranking.reasons.items()},
         top={names.get(query_id, query_id): hits for query_id, hits in ranking.top.items()},
         queries={names.get(query_id, query_id): query for query_id, query in ranking.queries.items()},
+        texts=None if ranking.texts is None else ranking.texts.renamed(names),
     )
 
 
@@ -300,7 +305,14 @@ def condensed(ranking: Ranking) -> Ranking:
     counts = np.where(whole, ranking.n_returned, np.bincount(kept.query, minlength=kept.n_queries)).astype(np.int32)
     # What is looked for besides the items refers to the original list.
     result = replace(
-        kept, rank=rank, tie_first=tie_first, tie_last=tie_last, n_returned=counts, covered=None, aspects=None
+        kept,
+        rank=rank,
+        tie_first=tie_first,
+        tie_last=tie_last,
+        n_returned=counts,
+        covered=None,
+        aspects=None,
+        texts=None,
     )
     if ranking.covered is None:
         return result
@@ -464,6 +476,7 @@ def with_assumed_grades(
         exhaustive=None,
         queries={},
         classes=tuple(ranking.classes[query] for query in queries.tolist()) if ranking.classes else (),
+        texts=None,
     )
 
 
@@ -504,6 +517,7 @@ def _with_ranks(ranking: Ranking, rank: NDArray[np.int32]) -> Ranking:
         tokens_returned=None,
         covered=None,
         aspects=None,
+        texts=None,
     )
     order = np.lexsort((rank, ranking.query))
     columns = {name: getattr(moved, name)[order] for name in ROWS}

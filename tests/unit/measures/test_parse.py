@@ -80,14 +80,13 @@ def test_a_name_with_two_meanings_is_no_measure(text, expected):
 @pytest.mark.parametrize(
     ("text", "nearest"),
     [
-        ("context_recall", "R@10 is the nearest measure"),
-        ("context_recall@5", "R@5 is the nearest measure"),
+        ("ContextRecall", "R@10 is the nearest measure"),
         ("ContextualRecall", "R@10 is the nearest measure"),
         ("contextual_relevancy", "P@10 is the nearest measure"),
         ("F@5", "F1@5 is the nearest measure"),
         ("f1_score@5", "F1@5 is the nearest measure"),
         ("fbeta@5", "F1@5 is the nearest measure"),
-        ("context_precision@5", "AP(divisor='retrieved')@5 is the same measure"),
+        ("ContextPrecision@5", "AP(divisor='retrieved')@5 is the same measure"),
         ("ContextPrecision", "AP(divisor='retrieved') is the same measure"),
     ],
 )

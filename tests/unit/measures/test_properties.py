@@ -28,6 +28,7 @@ from cranfield.model import (
     Legacy,
     Negative,
     Outcome,
+    Passage,
     Query,
     Run,
     Source,
@@ -51,6 +52,7 @@ ALWAYS = {"blind_to_query_order", "blind_to_document_names", "blind_to_a_rescale
 
 parse = functools.cache(parse_measure)  # thousands of times each
 GROUPINGS = {"subtopic", "judge", "preference"}
+TEXTS = {"texts", "passages"}
 DOCUMENTS = [f"d{i:02}" for i in range(12)]
 grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(-1, 3), min_size=1, max_size=8)
 good_grades = st.dictionaries(st.sampled_from(DOCUMENTS), st.integers(1, 3), min_size=1, max_size=5)
@@ -121,6 +123,23 @@ def further_fields(needs, judgments):
     return {}
 
 
+def place(doc):
+    """Document and first character of a result, by the end of its id: neighbours of one document overlap."""
+    number = int(doc[-2:]) if doc[-2:].isdigit() else 99
+    return f"text{number % 2}", 5 * number
+
+
+def passages(judged):
+    """The same judgments as passages, which results with their numbers hold and others overlap."""
+    places = [(*place(doc), grade) for doc, grade in judged.items()]
+    return tuple(Passage("", path, f"{start}-{start + 8}", grade=grade) for path, start, grade in places)
+
+
+def fields_of(doc):
+    path, start = place(doc)
+    return {"path": path, "start_char": start, "end_char": start + 12}
+
+
 @functools.lru_cache(maxsize=256)
 def ranking_of(needs, case_as_json):
     """One ranking for all measures with the same needs: ranking costs many times what a measure does."""
@@ -130,7 +149,8 @@ def ranking_of(needs, case_as_json):
     testset = TestSet(
         "set",
         tuple(Query(q, negative=negative) for q in case.grades),
-        case.grades,
+        {} if needs in TEXTS else case.grades,
+        targets={q: passages(judged) for q, judged in case.grades.items()} if needs in TEXTS else {},
         groups=groups,
         grouping=needs if groups else None,
         **further_fields(needs, case.grades),
@@ -139,7 +159,15 @@ def ranking_of(needs, case_as_json):
     answers = {
         q: Answer(
             Outcome.ANSWERED,
-            tuple(Hit(d, slope * (len(docs) - i // 2) + offset, tokens=10.0 + i) for i, d in enumerate(docs)),
+            tuple(
+                Hit(
+                    d,
+                    slope * (len(docs) - i // 2) + offset,
+                    tokens=10.0 + i,
+                    fields=fields_of(d) if needs in TEXTS else None,
+                )
+                for i, d in enumerate(docs)
+            ),
         )
         for q, docs in case.lists.items()
     }

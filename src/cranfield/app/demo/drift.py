@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from cranfield.app.demo.entity import Corpus
 from cranfield.base.words import count_noun
-from cranfield.model import Criteria, Entity, File, Legacy, Pattern, Predicate, Span, Target, TestSet
+from cranfield.model import Criteria, Entity, File, Legacy, Passage, Pattern, Predicate, Span, Target, TestSet
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _fits(target: Target, corpus: Corpus, gives: Callable[[Predicate], bool]) ->
             return any(entity.path == target.path for entity in corpus)
         case Predicate():
             return gives(target)
-        case Criteria():
+        case Criteria() | Passage():
             return True
 
 

@@ -16,7 +16,7 @@ from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.absence import judged_share, without_judgment, without_relevant
 from cranfield.evaluation.evidence.likeness import matching_form
 from cranfield.evaluation.evidence.values import MAX_LISTS, Found, Inspected, Scored, Sides, sample
-from cranfield.model import Absence, Answer, CallLog, NoteKind, Outcome
+from cranfield.model import Absence, Answer, CallLog, NoteKind, Outcome, Passage
 from cranfield.ranking.matching.criteria import expected_fields
 from cranfield.ranking.matching.id_forms import query_form
 
@@ -194,7 +194,7 @@ def nothing_relevant(system: Inspected, limit: float) -> Iterator[Found]:
 
 
 def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
-    """Lines or fields are expected, and nearly no result has them."""
+    """Lines, passages or fields are expected, and nearly no result has what they are compared with."""
     unplaced = system.ranking.unplaced
     if unplaced is None:
         return
@@ -205,6 +205,15 @@ def results_without_lines(system: Inspected, limit: float) -> Iterator[Found]:
             yield Found(
                 f"{count} of {total} results lack a field that is expected ({and_list(fields)}); `result_fields` of a "
                 "system's `extract` keeps fields of its results",
+                system.ids_of(queries),
+                count,
+                total,
+            )
+            return
+        if any(isinstance(each, Passage) for targets in system.testset.targets.values() for each in targets):
+            yield Found(
+                f"{count} of {total} results have no text and do not say their characters or page, so that no passage can be "
+                "found in them; `result_fields` of a system's `extract` keeps fields of its results",
                 system.ids_of(queries),
                 count,
                 total,

@@ -16,7 +16,7 @@ from cranfield.base.words import and_list
 from cranfield.evaluation.options.blocks import Consequence, Setting
 from cranfield.measures import Measure
 from cranfield.measures.kernels import expected_relevant
-from cranfield.model import Criteria, Entity, File, Hit, MatchingRules, Pattern, Predicate, Run, Span, TestSet
+from cranfield.model import Criteria, Entity, File, Hit, MatchingRules, Passage, Pattern, Predicate, Run, Span, TestSet
 from cranfield.ranking.matching.place import entity_of, path_of, place_of
 from cranfield.ranking.value import FloatQ, RankedHit, Ranking
 
@@ -341,7 +341,7 @@ def expected_texts(testset: TestSet, query_id: str) -> frozenset[str]:
                 texts.append(target.regex)
             case Predicate():
                 texts.extend(target.ids or ())
-            case Criteria():
+            case Criteria() | Passage():
                 texts.append(target.label)
     if texts:
         return frozenset(texts)

@@ -9,7 +9,7 @@ from itertools import combinations
 from cranfield.base.patterns import Expression, any_match, search_limit
 from cranfield.base.words import count_noun
 from cranfield.evaluation.testset import declared
-from cranfield.evaluation.testset.expected import is_relevant, kind_of, paths_of, plain_label
+from cranfield.evaluation.testset.expected import KINDS, is_relevant, paths_of, plain_label
 from cranfield.model import Absence, Entity, Hit, Legacy, Pattern, Span, Target, TestSet
 from cranfield.model.query import negative_of
 from cranfield.ranking.matching.place import entity_of, overlap, path_of, place_of
@@ -70,7 +70,7 @@ def _twice(testset: TestSet, *, same_grade: bool) -> Iterator[Complaint]:
 def _grades_by_thing(testset: TestSet, query_id: str) -> Iterator[tuple[str, list[float | None]]]:
     by_thing: dict[str, list[float | None]] = defaultdict(list)
     for target in testset.targets.get(query_id, ()):
-        by_thing[f"{kind_of(target)} {plain_label(target)}"].append(target.grade)
+        by_thing[f"{KINDS[type(target)]} {plain_label(target)}"].append(target.grade)
     for rating in testset.ratings.get(query_id, ()):
         by_thing[f"{rating.doc_id} by {rating.rater}"].append(rating.grade)
     yield from by_thing.items()
@@ -96,7 +96,7 @@ def shared_targets(testset: TestSet) -> Iterator[Complaint]:
     holders: dict[str, list[str]] = defaultdict(list)
     for query_id in testset.query_ids:
         targets = testset.targets.get(query_id, ())
-        labels = dict.fromkeys(plain_label(target) for target in targets if kind_of(target) in {"entity", "span"})
+        labels = dict.fromkeys(plain_label(target) for target in targets if KINDS[type(target)] in {"entity", "span"})
         shared: dict[str, int] = defaultdict(int)
         for label in labels:
             for earlier in holders[label]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -12,6 +12,7 @@ from cranfield.model import (
     File,
     Label,
     Meta,
+    Passage,
     Pattern,
     Predicate,
     Query,
@@ -30,7 +31,7 @@ class ExpectedGrade:
     """One expected thing and its grade."""
 
     kind: str
-    """`document`, or what `kind_of` says of a target."""
+    """`document`, or one of `KINDS`."""
     label: str
     grade: float
 
@@ -83,21 +84,16 @@ def queries_of(testset: TestSet, query_ids: Iterable[str] = ()) -> Queries:
     )
 
 
-def kind_of(target: Target) -> str:
-    """What a target is, in a word."""
-    match target:
-        case Pattern():
-            return "pattern"
-        case Span():
-            return "span"
-        case Entity():
-            return "entity"
-        case File():
-            return "file"
-        case Predicate():
-            return "predicate"
-        case Criteria():
-            return "criteria"
+KINDS: Mapping[type, str] = {
+    Pattern: "pattern",
+    Span: "span",
+    Entity: "entity",
+    File: "file",
+    Predicate: "predicate",
+    Criteria: "criteria",
+    Passage: "passage",
+}
+"""What a target is, in a word."""
 
 
 def judgments_of(testset: TestSet, query_id: str) -> Iterator[ExpectedGrade]:
@@ -105,7 +101,7 @@ def judgments_of(testset: TestSet, query_id: str) -> Iterator[ExpectedGrade]:
     for doc_id, grade in testset.grades.get(query_id, {}).items():
         yield ExpectedGrade("document", doc_id, float(grade))
     for target in testset.targets.get(query_id, ()):
-        yield ExpectedGrade(kind_of(target), target.label, float(target.grade))
+        yield ExpectedGrade(KINDS[type(target)], target.label, float(target.grade))
 
 
 def is_relevant(testset: TestSet, query_id: str) -> bool:
@@ -118,7 +114,7 @@ def is_relevant(testset: TestSet, query_id: str) -> bool:
 def paths_of(targets: Iterable[Target]) -> Iterator[str]:
     """Files that targets lie in; patterns and predicates lie in none."""
     for target in targets:
-        if isinstance(target, Span | File):
+        if isinstance(target, Span | File) or (isinstance(target, Passage) and target.path):
             yield target.path
         elif isinstance(target, Entity):
             yield target.id.partition("::")[0]

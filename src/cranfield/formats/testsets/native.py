@@ -33,6 +33,7 @@ from cranfield.model import (
     File,
     GroupedJudgment,
     Negative,
+    Passage,
     Pattern,
     Predicate,
     Query,
@@ -292,7 +293,7 @@ def _targets(query: QueryEntry) -> tuple[Target, ...]:
     targets += [Entity(entity, grade + 0.0, lines.get(entity, ())) for entity, grade in entities.items()]
     targets += [File(path, grade + 0.0) for path, grade in query.answer_files.items()]
     targets += [Predicate(rule.sql, rule.database, rule.grade) for rule in query.predicates]
-    targets += query.criteria
+    targets += [*query.criteria, *query.passages]
     if not targets and not query.judgments and not query.ratings and not query.groups:
         targets += [File(path, 1.0) for path in query.files]
     return tuple(targets)
@@ -404,6 +405,7 @@ def _targets_entry(targets: Sequence[Target]) -> dict[str, Any]:
         "answer_files": {target.path: target.grade for target in targets if isinstance(target, File)},
         "predicates": tuple(target for target in targets if isinstance(target, Predicate)),
         "criteria": tuple(target for target in targets if isinstance(target, Criteria)),
+        "passages": tuple(target for target in targets if isinstance(target, Passage)),
     }
 
 

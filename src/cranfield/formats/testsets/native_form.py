@@ -24,11 +24,11 @@ from cranfield.formats.io.tree import describe
 from cranfield.formats.io.validation import published_schema, schema_text
 from cranfield.formats.testsets.golden_record import OF_QUERY, LabelModel, unknown_keys
 from cranfield.formats.testsets.vocabulary import KNOWN_VERSION, VERSION, is_known_version
-from cranfield.model import Criteria, Legacy, Negative, Pattern, PredicateRule, Query, Span, TestSetHead
+from cranfield.model import Criteria, Legacy, Negative, Passage, Pattern, PredicateRule, Query, Span, TestSetHead
 from cranfield.model.kinds import FilledText, Finite, Flag, Grade, Id, InFile, Kind, UnfitError, source_text, whole
 from cranfield.model.query import ClassName
 
-TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates", "criteria")
+TARGETS = ("patterns", "spans", "entities", "answer_files", "predicates", "criteria", "passages")
 """Keys of a query that define relevance by a rule."""
 GRADED = ("judgments", "ratings", "adjudicated", "groups")
 """Keys of a query that define relevance by document id."""
@@ -175,6 +175,35 @@ AnyForbidden = Annotated[
 ]
 
 
+def _read_passage(value: Any) -> Any:
+    """Read text as a quote; refuse a passage that nothing identifies."""
+    values = {"quote": value} if isinstance(value, str) else value
+    if not isinstance(values, dict):
+        raise UnfitError("is no passage", expected="a quote, or quote, path, chars or pages", got=describe(value))
+    given = {key for key in ("quote", "path", "chars", "pages") if str(source_text(values.get(key, ""))).strip()}
+    if not given & {"quote", "chars", "pages"}:
+        raise UnfitError("is not identified", expected="a quote; or a path with chars (`120-340`) or pages (`12`)")
+    if "quote" not in given and "path" not in given:
+        raise UnfitError("names no document", expected="the path that its chars or pages are of")
+    return values
+
+
+def _write_passage(passage: Passage, plain: Any) -> Any:
+    """The quote alone, where that is all."""
+    return passage.quote if passage == Passage(passage.quote) else plain(passage)
+
+
+AnyPassage = Annotated[
+    Passage,
+    BeforeValidator(_read_passage),
+    WrapSerializer(_write_passage),
+    _OrShort(
+        {"type": "string", "pattern": r"\S"},
+        {"anyOf": [{"required": ["quote"]}, {"required": ["path", "chars"]}, {"required": ["path", "pages"]}]},
+    ),
+]
+
+
 def _write_negative(negative: Negative, plain: Any) -> Any:
     """The field first."""
     return dict(reversed(plain(negative).items()))
@@ -260,6 +289,8 @@ class QueryEntry(Query):
     """Relevance by a query to a database."""
     criteria: tuple[Criteria, ...] = ()
     """Relevance by conditions on the fields of a result: `{where: {book: one, "text contains": a long road}, grade: 2}`."""
+    passages: tuple[AnyPassage, ...] = ()
+    """Relevance by text, however documents are cut: quotes, or `{quote, path, chars, pages, grade}`."""
     files: tuple[FilledText, ...] = ()
     """Files that the results should cover. If nothing else is expected, they are also the relevant items."""
     legacy: AnyLegacy | None = None

@@ -13,7 +13,7 @@ from cranfield.base.errors import UsageError
 from cranfield.base.words import and_list, count_noun
 from cranfield.books.pool_file import Pool
 from cranfield.evaluation.testset.edit import next_version, recorded
-from cranfield.model import Criteria, Entity, File, Hit, Pattern, Predicate, Run, Span, Target, TestSet
+from cranfield.model import Criteria, Entity, File, Hit, Passage, Pattern, Predicate, Run, Span, Target, TestSet
 from cranfield.model.judging import Label
 from cranfield.model.results import Record, TestSetRecord
 from cranfield.ranking.matching.place import ENTITY_MARK, place_of
@@ -299,7 +299,7 @@ def _entries(label: Label) -> list[Mapping[str, Any]]:
 
 def _target(testset: TestSet, query_id: str, doc: str) -> Target:
     """A result as a target of the kind that the query has."""
-    if any(isinstance(target, Pattern | Predicate | Criteria) for target in testset.targets[query_id]):
+    if any(isinstance(target, Pattern | Predicate | Criteria | Passage) for target in testset.targets[query_id]):
         return Pattern(f"^{re.escape(doc)}$", GRADE)
     place = place_of(Hit(doc), testset.matching)
     if ENTITY_MARK in place.entity:

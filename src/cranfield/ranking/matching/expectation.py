@@ -20,6 +20,7 @@ from cranfield.model import (
     Hit,
     MatchingRules,
     Negative,
+    Passage,
     Pattern,
     Predicate,
     Span,
@@ -28,6 +29,7 @@ from cranfield.model import (
 )
 from cranfield.model.query import negative_of
 from cranfield.ranking.matching.criteria import HitTest, address_of, criteria_test, lacks_field
+from cranfield.ranking.matching.passages import ExpectedTexts, expected_texts, lacks_place, passage_place, passage_test
 from cranfield.ranking.matching.place import (
     ENTITY_MARK,
     Place,
@@ -97,7 +99,11 @@ class Expectation:
     negative: Negative | None = None
     """Where nothing should be found."""
     is_unplaced: Callable[[Hit], bool] = lambda _: False
-    """Whether a result lacks what it would be recognised by: its lines, or a field that is expected."""
+    """Whether a result lacks what it would be recognised by: its lines, its text, or a field that is expected."""
+    place: Callable[[Hit], str | None] = lambda hit: hit.public_span
+    """Where in its document a result lies, for people."""
+    texts: ExpectedTexts | None = None
+    """The items as passages of text, where all of them are passages, or lines of files."""
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -137,7 +143,7 @@ def by_place(testset: TestSet, query_id: str) -> bool:
     """Whether the results of a query are places: two of one file are two results."""
     targets = testset.targets.get(query_id, ())
     if targets or not testset.matching.places:
-        return any(isinstance(target, Span | Entity | File) or has_lines(target) for target in targets)
+        return any(isinstance(target, Span | Entity | File | Passage) or has_lines(target) for target in targets)
     return any(map(names_lines, testset.grades.get(query_id, ())))
 
 
@@ -233,6 +239,7 @@ def _from_targets(
     every = convention.credit == "every"
     asks_lines = any(isinstance(target, Span) for target in targets)
     criteria = [target for target in targets if isinstance(target, Criteria)]
+    passages = [target for target in targets if isinstance(target, Passage)]
     grades = tuple(float(target.grade) for target in ordered)
 
     def matches(hit: Hit) -> Sequence[int]:
@@ -253,7 +260,10 @@ def _from_targets(
         is_unplaced=lambda hit: (
             (asks_lines and place_of(hit, rules).lines is None)
             or (bool(criteria) and all(lacks_field(target, hit, rules) for target in criteria))
+            or (bool(passages) and all(lacks_place(target, hit, rules) for target in passages))
         ),
+        place=(lambda hit: passage_place(hit, rules)) if passages else (lambda hit: hit.public_span),
+        texts=expected_texts(ordered, rules),
     )
 
 
@@ -286,6 +296,9 @@ def _test(target: Target | _Document, rules: MatchingRules) -> Test:  # noqa: PL
         case Criteria():
             is_it = criteria_test(target, rules)
             return lambda hit, _: is_it(hit)
+        case Passage():
+            holds = passage_test(target, rules)
+            return lambda hit, _: holds(hit)
         case File():
             file = path_of(target.path, rules)
             return lambda _, place: place.path == file

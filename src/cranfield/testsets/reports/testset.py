@@ -25,6 +25,7 @@ PLURALS = {
     **{kind: f"{kind}s" for kind in ("document", "pattern", "span", "file", "predicate")},
     "entity": "entities",
     "criteria": "sets of conditions",
+    "passage": "passages",
 }
 MAX_CONDITIONS = 3
 """Sets of conditions of a query that the overview writes out."""

@@ -141,7 +141,7 @@ class Judgment(ResponseBody):
 
     doc: str
     """Document, or the label of a pattern, span, symbol or file."""
-    kind: Literal["document", "pattern", "span", "entity", "file", "predicate", "criteria"]
+    kind: Literal["document", "pattern", "span", "entity", "file", "predicate", "criteria", "passage"]
     grade: Number
     """Below 0: in the pool, and not judged."""
 
