@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cranfield.formats.convert import write_run, write_testset
     from cranfield.measures import Measure, parse
     from cranfield.measures.own import define
-    from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Pattern, Query, Run, Span, TestSet
+    from cranfield.model import Answer, Convention, Entity, Hit, Outcome, Passage, Pattern, Query, Run, Span, TestSet
     from cranfield.model.arrays import DocumentIds
     from cranfield.scale.runs import evaluate_parquet
     from cranfield.systems.collect.collection import collect
@@ -48,6 +48,7 @@ _HOMES = {
         "Entity",
         "Hit",
         "Outcome",
+        "Passage",
         "Pattern",
         "Query",
         "Run",
@@ -88,6 +89,7 @@ __all__ = [
     "McpSystem",
     "Measure",
     "Outcome",
+    "Passage",
     "Pattern",
     "Problem",
     "PythonSystem",

@@ -33,7 +33,17 @@ COMPOSITE = "Composite"
 """Name of a weighted sum of measures. Its parameter `terms` is its spelling, its cutoff the deepest of its terms where each has
 one."""
 Needs = Literal[
-    "subtopic", "judge", "preference", "tokens", "files", "legacy", "sources", "silence", "forbidden", "texts"
+    "subtopic",
+    "judge",
+    "preference",
+    "tokens",
+    "files",
+    "legacy",
+    "sources",
+    "silence",
+    "forbidden",
+    "texts",
+    "passages",
 ]
 
 

@@ -43,7 +43,7 @@ _SENTENCE_TRANSFORMERS = re.compile(
 )
 """`cosine_map@100`: a measure by the similarity that ranks."""
 _RAGAS = re.compile(r"\s*context_(?P<name>recall|precision)(?:@(?P<k>[0-9]+))?\s*")
-"""Of judged results: the share of them that was retrieved, and the mean precision at those retrieved, of the whole list without a cutoff."""
+"""Names of Ragas for measures of judged results; without a cutoff they are of the whole list."""
 _THERE = {
     "accuracy": "Success",
     "precision": "P",

@@ -81,7 +81,7 @@ def rank_run(
         if judgments.ignores_identical_ids:
             others = tuple(hit for hit in hits if hit.id != query_id)
             hits, n_identical = others, len(hits) - len(others)
-        key = _told_apart_by(testset, query_id) if convention.repeats == "dropped" else None
+        key = _place_key_of(testset, query_id) if convention.repeats == "dropped" else None
         ranked = _rank_hits(query_id, hits, run, convention, key)
         builder.add_list(
             query,
@@ -121,7 +121,7 @@ def rank_as_shown(
     )
 
 
-def _told_apart_by(testset: TestSet, query_id: str) -> Callable[[Hit], object]:
+def _place_key_of(testset: TestSet, query_id: str) -> Callable[[Hit], object]:
     """What tells two results of one id apart, in what a query expects."""
     if any(isinstance(target, Passage) for target in testset.targets.get(query_id, ())):
         return place_key

@@ -45,6 +45,7 @@ from cranfield.model import (
     MatchingRules,
     Meta,
     Negative,
+    Passage,
     Pattern,
     Predicate,
     Query,
@@ -398,6 +399,7 @@ EVERYTHING = TestSet(
             File("src/a.py", 1.0),
             Predicate("select 1", "corpus", 1.0),
             Criteria({"book": "one", "text contains": "a long road"}, 1.0),
+            Passage("a long road", "docs/a.md", "10-21", grade=2.0),
         )
     },
     forbidden={"q1": (Criteria({"id": "old"}), Criteria({"tenant": "other"}))},

@@ -15,7 +15,7 @@ KEYS = (
     "classes, consensus, cranfield_testset, databases, description, grouping, matching, meta, name, queries, sources, "
     "version"
 )
-QUERY_KEYS = "one of 26 keys"
+QUERY_KEYS = "one of 27 keys"
 NO_JUDGMENTS = (
     ":4:5: queries[0] has no judgments.\nHint: add `judgments: {document id: grade}`, `patterns` on the id, spans, "
     "entities or files; or `negative: true` where nothing should be found."

@@ -224,7 +224,9 @@ def test_results_that_do_not_say_their_lines_are_counted_and_told(tmp_path):
     answers = {"spans": Answer(Outcome.ANSWERED, hits), "files": Answer(Outcome.ANSWERED, hits)}
     found = evaluate(SET, Run("run", answers), measures=["RR"])
     assert found.ranking.unplaced.tolist() == [2] + [0] * 8
-    told = "2 results in 1 of 9 queries lack line numbers, a text or a field that is expected, so they cannot match: spans"
+    told = (
+        "2 results in 1 of 9 queries lack line numbers, a text or a field that is expected, so they cannot match: spans"
+    )
     assert told in found.warnings
     path = tmp_path / "run.trec"
     path.write_text("spans Q0 a.rs 1 2 tag\nspans Q0 a.rs:41-61 2 1 tag\n")

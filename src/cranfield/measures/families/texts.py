@@ -13,7 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from cranfield.measures.measure import REL, MeasureSpec, ParameterSpec
-from cranfield.ranking.matching.passages import Part, QueryTexts, ResultText, covered
+from cranfield.model.texts import Part, QueryTexts, ResultText, covered
 from cranfield.ranking.value import FloatQ, Ranking
 
 NO_PASSAGE = "it expects something else than passages or lines, or a result that is read says neither place nor text, or its cost"
@@ -34,7 +34,7 @@ def text_recall(ranking: Ranking, cutoff: int | None, *, rel: int = 1, budget: i
     Conventions:
         text that several results hold, or several passages, counts once · a query without an answer has 0.
     """
-    return _over(ranking, cutoff, rel, budget, characters, lambda held, _, expected: held / expected)
+    return _over(ranking, cutoff, rel, budget, characters, lambda found, _, expected: found / expected)
 
 
 def text_precision(
@@ -45,7 +45,7 @@ def text_precision(
     Returns:
         float64[Q] in [0, 1]; 0 where nothing was returned; NaN where a query expects no passage.
     """
-    return _over(ranking, cutoff, rel, budget, characters, lambda held, read, _: held / read if read else 0.0)
+    return _over(ranking, cutoff, rel, budget, characters, lambda found, read, _: found / read if read else 0.0)
 
 
 def text_iou(ranking: Ranking, cutoff: int | None, *, rel: int = 1, budget: int = 0, characters: int = 0) -> FloatQ:
@@ -58,7 +58,9 @@ def text_iou(ranking: Ranking, cutoff: int | None, *, rel: int = 1, budget: int 
         Smith & Troynikov 2024, "Evaluating Chunking Strategies for Retrieval", Chroma: retrieved text counts as often as it is
         retrieved.
     """
-    return _over(ranking, cutoff, rel, budget, characters, lambda held, read, expected: held / (read + expected - held))
+    return _over(
+        ranking, cutoff, rel, budget, characters, lambda found, read, expected: found / (read + expected - found)
+    )
 
 
 def redundancy(ranking: Ranking, cutoff: int | None, *, budget: int = 0, characters: int = 0) -> FloatQ:
@@ -87,21 +89,21 @@ def _over(
     characters: int,
     ratio: Callable[[float, float, float], float],
 ) -> FloatQ:
-    """A ratio of the expected text that is held, the text that was read, and the expected text."""
+    """A ratio of the expected text that is found, the text that was read, and the expected text."""
     values = np.full(ranking.n_queries, math.nan)
     for place, texts in enumerate(_texts(ranking)):
         if texts.expected is None:
             continue
         start = ranking.expected_start[place]
         relevant = (ranking.expected_level[start : ranking.expected_start[place + 1]] >= rel).tolist()
-        expected = _length([part for part in texts.expected.whole if relevant[part.item]])
+        expected = _length([part for part in texts.expected if relevant[part.item]])
         results = _read(texts.results[: int(ranking.n_returned[place])], cutoff, budget, characters)
         if results is None:
             continue
-        held = _length([part for result in results for part in result.parts if relevant[part.item]])
+        found = _length([part for result in results for part in result.parts if relevant[part.item]])
         read = sum(result.size for result in results)
         # A quote has a length of its own where its place is not known, so that a rounding error may lie above 1.
-        values[place] = min(ratio(held, read, expected), 1.0) if expected else 0.0
+        values[place] = min(ratio(found, read, expected), 1.0) if expected else 0.0
     return values
 
 

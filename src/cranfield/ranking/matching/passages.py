@@ -15,12 +15,11 @@ from typing import Any, Literal
 
 from cranfield.base.errors import MissingExtraError
 from cranfield.model import Hit, MatchingRules, Passage, Span
+from cranfield.model.texts import Interval, Part, QueryTexts, ResultText, covered
 from cranfield.ranking.matching.criteria import values_of
 from cranfield.ranking.matching.place import path_of, place_of
 
 Unit = Literal["characters", "lines", "pages"]
-Interval = tuple[float, float]
-"""First, and the one after the last."""
 
 STARTS = ("start_char", "start_index", "start_char_idx", "char_start", "start_offset")
 ENDS = ("end_char", "end_index", "end_char_idx", "char_end", "end_offset")
@@ -110,16 +109,6 @@ def passage_test(passage: Passage, rules: MatchingRules) -> Callable[[Hit], bool
 def place_key(hit: Hit) -> tuple[object, ...]:
     """What tells two results of one id apart, where passages are expected."""
     return (hit.span, characters_of(hit), pages_of(hit, _RULES), text_of(hit))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The part of an expected passage that a result holds."""
-
-    item: int
-    """Which expected item."""
-    region: str
-    interval: Interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +241,7 @@ class _Finder:
             found = quoted_parts(self.quote, comparable(text, self.rules), self.rules)
             return [(start + scale * first, start + scale * last) for first, last in found]
         if self.pages and not is_elsewhere and (pages := _pages(hit, self.rules)) and _common(self.pages, pages):
-            # By its page alone a result holds the passage, or nobody knows which part.
+            # A result that says its page alone holds all of the passage: which part of it is not known.
             return _common(self.whole, pages) if not self.quote and not self.characters else [self.whole]
         return []
 
@@ -313,29 +302,6 @@ def _places(text: str, part: str) -> list[int]:
     return places
 
 
-@dataclass(frozen=True, slots=True)
-class ResultText:
-    """One result as text."""
-
-    size: float
-    """Units; NaN where they are not known."""
-    again: float
-    """Units that results before it hold too; NaN where that is not known."""
-    tokens: float
-    """Cost of reading it; NaN where it is not known."""
-    characters: float
-    """Of its text; NaN where they are not known."""
-    parts: tuple[Part, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class QueryTexts:
-    """The results of one query as text, rank 1 first, and what was expected."""
-
-    expected: ExpectedTexts | None
-    results: tuple[ResultText, ...]
-
-
 @dataclass(frozen=True)
 class ReturnedTexts:
     """The results of queries as text, each query read when a measure asks for it."""
@@ -362,7 +328,8 @@ class ReturnedTexts:
                 tokens = math.nan if hit.tokens is None else hit.tokens
                 parts = () if expected is None else tuple(expected.parts(hit))
                 results.append(ResultText(size, again, tokens, _characters(hit, is_placed=True), parts))
-            self._read[query_id] = QueryTexts(expected, tuple(results))
+            whole = None if expected is None else expected.whole
+            self._read[query_id] = QueryTexts(whole, tuple(results))
         return self._read[query_id]
 
     def renamed(self, names: Mapping[str, str]) -> ReturnedTexts:
@@ -400,17 +367,3 @@ class _Before:
         self._windows.update(windows)
         total = sum(map(len, words))
         return size * sum(len(words[at]) for at in seen) / total if total else 0.0
-
-
-def covered(intervals: Sequence[Interval]) -> float:
-    """Length of what intervals cover together.
-
-    Example:
-        >>> covered([(0, 10), (5, 12), (20, 21)])
-        13.0
-    """
-    total, reached = 0.0, -math.inf
-    for start, end in sorted(intervals):
-        total += max(end - max(start, reached), 0.0)
-        reached = max(reached, end)
-    return total
