@@ -1,5 +1,6 @@
 # The C kernel, as its Python callers see it; the sources are in `kernel/`.
 
+from collections.abc import Callable
 from typing import final
 
 from typing_extensions import Buffer
@@ -59,6 +60,7 @@ def rank_mappings(
     judged: tuple[tuple[str, ...], ...],
     ties: str,
     single: bool,
+    see: Callable[[int, int, bytes | None], object] | None = None,
     /,
 ) -> tuple[bytes, bytes, list[tuple[str, object, object]]]: ...
 def rank_table(

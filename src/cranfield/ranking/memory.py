@@ -7,8 +7,9 @@ the scores are read. The first hits are read on access: until then the run must 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from cranfield.ranking.engine import kernel_requested
 from cranfield.ranking.join import RankedRun, join_ranks
 from cranfield.ranking.prepared import PreparedJudgments, prepared
 from cranfield.ranking.query_ranker import comparable, rank_query
-from cranfield.ranking.run_sources import MappingRun, Scores, TableRun, digest
+from cranfield.ranking.run_sources import MappingRun, Scores, TableRun, answer_digest, digest
 from cranfield.ranking.scan import (
     REPORTED_HITS,
     UNJUDGED,
@@ -264,23 +265,28 @@ def _ranked(
     missing: Missing,
     name: str,
 ) -> RankedRun:
+    seen: Digests = {}
     return join_ranks(
         judgments,
-        _judged_ranks(judgments, run, judgments.scan_options(options)),
+        _judged_ranks(judgments, run, judgments.scan_options(options), seen),
         missing=missing,
         options=options,
         states_empty=isinstance(run, MappingRun),  # by `{}`; a table has no row for it
         name=name,
-        make_digest=lambda: digest(run),
+        make_digest=lambda: digest(run, seen),
     )
 
 
 Table32 = NDArray[np.int32]
+Digests = dict[str, tuple[int, bytes]]
+"""Query id to the number of results and the digest of an answer; filled where answers are ranked as they were given."""
 
 
-def _judged_ranks(judgments: PreparedJudgments, run: MappingRun | TableRun, options: ScanOptions) -> JudgedRanks:
+def _judged_ranks(
+    judgments: PreparedJudgments, run: MappingRun | TableRun, options: ScanOptions, seen: Digests
+) -> JudgedRanks:
     """Rank the judged documents of all queries."""
-    rows, met = _rank_blocks(judgments, run, options)
+    rows, met = _rank_blocks(judgments, run, options, seen)
     answered = np.zeros((len(met), 5), dtype=np.int32)
     answered[:, 0], answered[:, 1], answered[:, 3] = met.T
     if isinstance(run, TableRun):
@@ -303,7 +309,7 @@ def _judged_ranks(judgments: PreparedJudgments, run: MappingRun | TableRun, opti
 
 
 def _rank_blocks(
-    judgments: PreparedJudgments, run: MappingRun | TableRun, options: ScanOptions
+    judgments: PreparedJudgments, run: MappingRun | TableRun, options: ScanOptions, seen: Digests
 ) -> tuple[Table32, Table32]:
     """The tables of `query_ranker.rank_mappings`, of all queries."""
     answered = [query for query, query_id in enumerate(judgments.query_ids) if query_id in run]
@@ -311,7 +317,7 @@ def _rank_blocks(
     tables = [(np.zeros((0, 5), np.int32), np.zeros((0, 3), np.int32))]
     for first in range(0, len(answered), step):
         block = answered[first : first + step]
-        tables.append(_rank_block(judgments, run, options, block))
+        tables.append(_rank_block(judgments, run, options, block, seen))
         if len(run.problems.problems) >= SHOWN_PROBLEMS:
             break
     run.problems.raise_if_any()
@@ -320,19 +326,28 @@ def _rank_blocks(
 
 
 def _rank_block(
-    judgments: PreparedJudgments, run: MappingRun | TableRun, options: ScanOptions, block: Sequence[int]
+    judgments: PreparedJudgments,
+    run: MappingRun | TableRun,
+    options: ScanOptions,
+    block: Sequence[int],
+    seen: Digests,
 ) -> tuple[Table32, Table32]:
     """The same of some queries."""
+
+    def see(query: int, n_results: int, content: bytes | None) -> None:
+        digested = answer_digest(scores[query_ids[query]]) if content is None else sha256(content).digest()
+        seen[query_ids[query]] = n_results, digested
+
     query_ids = tuple(judgments.query_ids[query] for query in block)
     documents = tuple(judgments.documents[query] for query in block)
     ties, single = options.ties, options.width == 32
     if options.order == "score":
         scores = {query_id: run.given(query_id) for query_id in query_ids}
-        rows, met, bad = rank_mappings(scores, query_ids, documents, ties, single)
+        rows, met, bad = rank_mappings(scores, query_ids, documents, ties, single, see)
         if bad:
             scores = {query_id: run.plain(query_id) for query_id in query_ids}
             run.problems.raise_if_any()
-            rows, met, _ = rank_mappings(scores, query_ids, documents, ties, single)
+            rows, met, _ = rank_mappings(scores, query_ids, documents, ties, single, see)
     else:
         plain = {query_id: run.plain(query_id) for query_id in query_ids}
         falling = {
@@ -351,13 +366,14 @@ def rank_mappings(
     judged: tuple[tuple[str, ...], ...],
     ties: str,
     single: bool,  # noqa: FBT001 - the signature of the kernel's function
+    see: Callable[[int, int, bytes | None], object] | None = None,
 ) -> tuple[Table32, Table32, list[Any]]:
     """See `query_ranker.rank_mappings`: by the kernel where it is used."""
     if not kernel_requested():
-        return query_ranker.rank_mappings(run, query_ids, judged, ties, single)
+        return query_ranker.rank_mappings(run, query_ids, judged, ties, single, see)
     from cranfield.ranking import _kernel
 
-    rows, met, bad = _kernel.rank_mappings(run, query_ids, judged, ties, single)
+    rows, met, bad = _kernel.rank_mappings(run, query_ids, judged, ties, single, see)
     tables = (np.frombuffer(bytearray(table), dtype=np.int32) for table in (rows, met))
     return (*(table.reshape(-1, width) for table, width in zip(tables, (5, 3), strict=True)), bad)  # type: ignore[return-value]
 

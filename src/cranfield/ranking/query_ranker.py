@@ -125,6 +125,7 @@ def rank_mappings(
     judged: Sequence[Sequence[str]],
     ties: str,
     single: bool,  # noqa: FBT001 - the signature of the kernel's function
+    see: Callable[[int, int, bytes | None], object] | None = None,
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], list[Bad]]:
     """Rank the judged documents of a run in memory, as the kernel's function of this name does.
 
@@ -134,6 +135,8 @@ def rank_mappings(
         judged: per query its judged documents.
         ties: equal scores are ordered by document id, `descending` or `ascending` in bytes, or as the mapping, `given`.
         single: scores are compared as 32-bit floats.
+        see: called with each answered query, its number of results, and the bytes of its ids and scores, which this function
+            leaves to the caller (None).
 
     Returns:
         Judged rows (int32[J, 5]: query, rank, item, tie_first, tie_last), answered queries (int32[A, 3]: query,
@@ -168,5 +171,7 @@ def rank_mappings(
         items = {doc_id: item for item, doc_id in enumerate(documents)}
         rows += ((query, *row) for row in ranked.judged_rows(items, ids, None))
         answered.append((query, len(ids), ranked.n_tied))
+        if see is not None:
+            see(query, len(ids), None)
     tables = (np.array(table, dtype=np.int32).reshape(-1, width) for table, width in ((rows, 5), (answered, 3)))
     return (*tables, bad[:SHOWN_PROBLEMS])  # type: ignore[return-value]

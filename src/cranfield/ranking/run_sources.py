@@ -196,18 +196,30 @@ class TableRun:
         return contradicts(keys[order], rank[order])
 
 
-def digest(run: MappingRun | TableRun) -> str:
-    """SHA-256 over the queries sorted by id, and the results of each in their order."""
+def answer_digest(scores: Mapping[Any, Any]) -> bytes:
+    """SHA-256 of one answer: the ids of its results and their scores, in their order."""
+    try:
+        text = "\n".join(scores)
+    except TypeError:  # whole numbers among them
+        text = "\n".join(id_texts(list(scores)))
+    if text.count("\n") >= max(len(scores), 1):  # an id that holds the separator
+        text = repr(id_texts(list(scores)))
+    numbers = np.fromiter(scores.values(), dtype="<f8", count=len(scores))
+    return sha256(text.encode("utf-8", "surrogatepass") + numbers.tobytes()).digest()
+
+
+def digest(run: MappingRun | TableRun, seen: Mapping[str, tuple[int, bytes]]) -> str:
+    """SHA-256 over the queries sorted by id, with the number of results and the digest of each answer.
+
+    Args:
+        run: of the answers.
+        seen: those that were digested while they were ranked.
+    """
     hasher = sha256(b"cranfield answers 1\n")
     for query_id in sorted(run):
-        scores = run.given(query_id)
-        try:
-            text = "\n".join(scores)
-        except TypeError:  # whole numbers among them
-            text = "\n".join(id_texts(list(scores)))
-        if text.count("\n") >= max(len(scores), 1):  # an id that holds the separator
-            text = repr(id_texts(list(scores)))
-        hasher.update(f"{query_id!r} {len(scores)}\n".encode("utf-8", "surrogatepass"))
-        hasher.update(text.encode("utf-8", "surrogatepass"))
-        hasher.update(np.fromiter(scores.values(), dtype="<f8", count=len(scores)).tobytes())
+        found = seen.get(query_id)
+        if found is None:
+            scores = run.given(query_id)
+            found = len(scores), answer_digest(scores)
+        hasher.update(f"{query_id!r} {found[0]}\n".encode("utf-8", "surrogatepass") + found[1])
     return "sha256:" + hasher.hexdigest()

@@ -3,6 +3,7 @@
 What a run file may hold and what it comes to is tested for both readers together, in test_readers.
 """
 
+import hashlib
 import io
 import itertools
 import math
@@ -21,6 +22,7 @@ from hypothesis import strategies as st
 
 from cranfield.base.errors import RunFormatError
 from cranfield.ranking import c_reader
+from cranfield.ranking.run_sources import answer_digest
 from cranfield.ranking.scan import BLOCK_BYTES, BlockDigests, JudgedIndex, ScanOptions
 
 if not c_reader.available():
@@ -411,6 +413,30 @@ def ranked(run, judged, ties="descending", single=False):
     assert bad == []
     as_rows = np.frombuffer(rows, dtype=np.int32).reshape(-1, 5)
     return [tuple(row) for row in as_rows.tolist()], np.frombuffer(answered, dtype=np.int32).reshape(-1, 3).tolist()
+
+
+@given(
+    st.dictionaries(
+        st.text("ab\n\u00e9\ud800", max_size=3),
+        st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9),
+        max_size=6,
+    )
+)
+def test_what_the_kernel_saw_of_an_answer_is_what_a_digest_is_of(answer):
+    seen = []
+    bad = _kernel.rank_mappings({"q": answer}, ("q",), ((),), "descending", False, lambda *told: seen.append(told))[2]
+    ((query, n, content),) = seen
+    assert (query, n, bad) == (0, len(answer), [])
+    is_plain = not any("\n" in doc_id or "\ud800" in doc_id for doc_id in answer)
+    assert (content is not None) is is_plain
+    if is_plain:
+        assert hashlib.sha256(content).digest() == answer_digest(answer)
+        assert content == "\n".join(answer).encode() + np.array([*answer.values()], "<f8").tobytes()
+
+
+def test_an_error_of_what_is_told_of_answers_comes_out():
+    with pytest.raises(ZeroDivisionError):
+        _kernel.rank_mappings({"q": {"a": 1.0}}, ("q",), ((),), "descending", False, lambda *_: 1 / 0)
 
 
 def id_bytes(doc_id):

@@ -13,14 +13,16 @@
 #include "types.h"
 
 const char RANK_MAPPINGS_DOC[] =
-    "rank_mappings(run, query_ids, judged, ties, single)\n--\n\n"
+    "rank_mappings(run, query_ids, judged, ties, single, see=None)\n--\n\n"
     "Rank the judged documents of a run.\n\n"
     "Args:\n"
     "    run: dict of query to dict of document to score, larger is better; other dicts are not accepted for these.\n"
     "    query_ids: tuple of str.\n"
     "    judged: per query a tuple of str, its documents.\n"
     "    ties: equal scores fall by document id, `descending` or `ascending` in bytes, or as the dict has them, `given`.\n"
-    "    single: scores are compared as 32-bit floats.\n\n"
+    "    single: scores are compared as 32-bit floats.\n"
+    "    see: called with each answered query, its number of results, and their ids (UTF-8, a line feed between two) with their\n"
+    "        scores (little-endian doubles) as bytes; None for these where an id has a line feed, or characters UTF-8 has not.\n\n"
     "Returns:\n"
     "    judged rows (int32[J, 5]: query, rank, item, tie_first, tie_last; by query, then rank), answered queries\n"
     "    (int32[A, 3]: query, n_returned, n_tied), and (query, document, score) of the first 20 that are not a string and\n"
@@ -59,11 +61,12 @@ typedef struct {
 } Room;
 
 typedef struct {
-    PyObject *run, *query_ids, *judged;
+    PyObject *run, *query_ids, *judged, *see;
     int ties; /* as in TIES */
     bool single;
-    Room entries, ordered, spare, found, tied, rows, answered;
-    size_t n_rows, n_answered;
+    Room entries, ordered, spare, found, tied, rows, answered, content;
+    size_t n_rows, n_answered, n_content;
+    bool is_content; /* whether `content` is that of the dict that was ranked last */
     PyObject *bad;   /* list of what is no score */
     PyObject *bytes; /* list that keeps the encoded ids of a tie alive */
 } Mappings;
@@ -167,6 +170,49 @@ static PyObject *made_plain(Mappings *all, PyObject *scores, PyObject *query_id)
     Py_XDECREF(copy);
     if (!good) Py_CLEAR(plain);
     return plain;
+}
+
+/* Put ids and scores of a plain dict into `content`, as they stand in it; false with an exception set. */
+static bool gather_content(Mappings *all, size_t n) {
+    const Entry *entries = all->entries.data;
+    size_t size = 0;
+    all->is_content = false;
+    for (size_t i = 0; i < n; i++) {
+        Py_ssize_t length;
+        const char *text = PyUnicode_AsUTF8AndSize(entries[i].key, &length);
+        if (!text) {
+            if (!PyErr_ExceptionMatches(PyExc_UnicodeError)) return false;
+            PyErr_Clear();
+            return true;
+        }
+        if (memchr(text, '\n', (size_t)length)) return true;
+        if (!room(&all->content, size + (size_t)length + 1 + 8 * n, 1)) return false;
+        char *data = (char *)all->content.data + size;
+        if (i) *data++ = '\n';
+        memcpy(data, text, (size_t)length);
+        size += (size_t)length + (i > 0);
+    }
+    unsigned char *data = (unsigned char *)all->content.data + size;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits;
+        memcpy(&bits, &entries[i].score, sizeof bits);
+        for (int byte = 0; byte < 8; byte++) *data++ = (unsigned char)(bits >> 8 * byte);
+    }
+    all->n_content = size + 8 * n;
+    all->is_content = true;
+    return true;
+}
+
+/* Tell `see` of a query that was ranked. */
+static bool tell(Mappings *all, int32_t query) {
+    Py_ssize_t n = ((AnsweredMapping *)all->answered.data)[all->n_answered - 1].n_returned;
+    PyObject *returned = all->is_content
+                         ? PyObject_CallFunction(all->see, "iny#", (int)query, n,
+                                                 all->n_content ? (const char *)all->content.data : "",
+                                                 (Py_ssize_t)all->n_content)
+                         : PyObject_CallFunction(all->see, "inO", (int)query, n, Py_None);
+    Py_XDECREF(returned);
+    return returned != NULL;
 }
 
 /* Order the entries by score, equal ones as they stand; returns how many tie with the one before, -1: an exception. */
@@ -339,6 +385,7 @@ static bool rank_plain(Mappings *all, PyObject *scores, int32_t query, bool *is_
     }
     *is_plain = read_plain(all, scores);
     if (!*is_plain || PyList_Size(all->bad)) return true; /* after a bad score, only more of them are looked for */
+    if (all->see && !gather_content(all, (size_t)n)) return false;
     Py_ssize_t n_tied = put_in_order(all, (size_t)n);
     Py_ssize_t n_found = n_tied < 0 ? -1 : find_judged(all, scores, PyTuple_GetItem(all->judged, query), (size_t)n);
     if (n_found < 0 || !keep_found(all, query, (size_t)n_found)) return false;
@@ -350,14 +397,17 @@ static bool rank_plain(Mappings *all, PyObject *scores, int32_t query, bool *is_
 /* Rank any dict. */
 static bool rank_scores(Mappings *all, PyObject *scores, PyObject *query_id, int32_t query) {
     bool is_plain = true;
+    size_t n_answered = all->n_answered;
     int collects = PyGC_Disable(); /* else what it finds might have its say */
     bool good = rank_plain(all, scores, query, &is_plain);
     if (collects) PyGC_Enable();
-    if (is_plain || !good) return good;
-    PyObject *plain = made_plain(all, scores, query_id);
-    good = plain && rank_plain(all, plain, query, &is_plain);
-    Py_XDECREF(plain);
-    return good;
+    if (!is_plain && good) {
+        PyObject *plain = made_plain(all, scores, query_id);
+        good = plain && rank_plain(all, plain, query, &is_plain);
+        Py_XDECREF(plain);
+    }
+    if (!good || !all->see || all->n_answered == n_answered) return good;
+    return tell(all, query);
 }
 
 static bool rank_all(Mappings *all) {
@@ -392,12 +442,13 @@ PyObject *rank_mappings(PyObject *Py_UNUSED(module), PyObject *args) {
     Mappings all = {0};
     const char *ties;
     int single;
-    if (!PyArg_ParseTuple(args, "O!O!O!sp:rank_mappings", &PyDict_Type, &all.run, &PyTuple_Type, &all.query_ids,
-                          &PyTuple_Type, &all.judged, &ties, &single))
+    if (!PyArg_ParseTuple(args, "O!O!O!sp|O:rank_mappings", &PyDict_Type, &all.run, &PyTuple_Type, &all.query_ids,
+                          &PyTuple_Type, &all.judged, &ties, &single, &all.see))
         return NULL;
     while (all.ties < 3 && strcmp(ties, TIES[all.ties])) all.ties++;
     if (all.ties == 3) return PyErr_Format(PyExc_ValueError, "ties is '%s'", ties);
     all.single = single;
+    if (all.see == Py_None) all.see = NULL;
     all.bad = PyList_New(0);
     all.bytes = PyList_New(0);
     PyObject *result = NULL;
@@ -408,7 +459,7 @@ PyObject *rank_mappings(PyObject *Py_UNUSED(module), PyObject *args) {
         Py_XDECREF(rows), Py_XDECREF(answered);
     }
     Py_XDECREF(all.bad), Py_XDECREF(all.bytes);
-    Room *rooms[] = {&all.entries, &all.ordered, &all.spare, &all.found, &all.tied, &all.rows, &all.answered};
+    Room *rooms[] = {&all.entries, &all.ordered, &all.spare, &all.found, &all.tied, &all.rows, &all.answered, &all.content};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) PyMem_Free(rooms[i]->data);
     return result;
 }
