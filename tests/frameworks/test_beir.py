@@ -34,14 +34,19 @@ def made(seed):
     rng = random.Random(seed)
     queries = [f"q{n}" for n in range(25)]
     qrels = {q: {f"d{n}": rng.randint(0, 3) for n in rng.sample(range(150), 12)} for q in queries}
-    results = {q: {f"d{n}": rng.choice([0.1, 0.25, 0.5, rng.random()]) for n in rng.sample(range(150), 110)} for q in queries[:-1]}
+    results = {
+        q: {f"d{n}": rng.choice([0.1, 0.25, 0.5, rng.random()]) for n in rng.sample(range(150), 110)}
+        for q in queries[:-1]
+    }
     results["q3"]["q3"] = 2.0
     return qrels, results
 
 
 def figures(evaluate, qrels, results):
     found = list(evaluate.evaluate(qrels, copy.deepcopy(results), CUTOFFS))
-    found += [evaluate.evaluate_custom(qrels, copy.deepcopy(results), CUTOFFS, m) for m in ("mrr", "hole", "acc", "r_cap")]
+    found += [
+        evaluate.evaluate_custom(qrels, copy.deepcopy(results), CUTOFFS, m) for m in ("mrr", "hole", "acc", "r_cap")
+    ]
     return found
 
 

@@ -21,8 +21,12 @@ def frames(seed=0):
     )
     systems = []
     for _ in range(2):
-        rows = [(qid, f"d{doc}", float(rng.normal())) for qid in QUERIES[:11] for doc in rng.choice(40, 20, replace=False)]
-        results = pd.DataFrame(rows, columns=["qid", "docno", "score"]).sort_values(["qid", "score"], ascending=[True, False])
+        rows = [
+            (qid, f"d{doc}", float(rng.normal())) for qid in QUERIES[:11] for doc in rng.choice(40, 20, replace=False)
+        ]
+        results = pd.DataFrame(rows, columns=["qid", "docno", "score"]).sort_values(
+            ["qid", "score"], ascending=[True, False]
+        )
         results["rank"] = results.groupby("qid").cumcount()
         systems.append(pt.Transformer.from_df(results))
     return systems, topics, qrels
@@ -36,7 +40,9 @@ def test_values_are_those_of_ir_measures(batch_size, caplog):
     systems, topics, qrels = frames()
     options = {"names": ["a", "b"], "batch_size": batch_size}
     ours = pt.Experiment(systems, topics, qrels, eval_metrics=[measure(name) for name in NAMES], **options)
-    theirs = pt.Experiment(systems, topics, qrels, eval_metrics=[ir_measures.parse_measure(n) for n in NAMES], **options)
+    theirs = pt.Experiment(
+        systems, topics, qrels, eval_metrics=[ir_measures.parse_measure(n) for n in NAMES], **options
+    )
     assert {*ours.columns} == {"name", *NAMES}
     assert np.allclose(ours[NAMES], theirs[NAMES], atol=1e-12)
     assert (ours[NAMES] > 0).all(axis=None)

@@ -181,8 +181,8 @@ class InformationRetrievalEvaluator(_Original):  # type: ignore[misc,unused-igno
             values[tied], positions[tied] = ordered[:, :depth], inside[places[:, :depth]]
         return self._ordered(values.double().cpu().numpy(), positions.cpu().numpy() + start)
 
-    def _merged(self, one: Best, other: Best, depth: int) -> Best:
-        scores, positions = (np.concatenate(pair, axis=1) for pair in zip(one, other, strict=True))
+    def _merged(self, former: Best, latter: Best, depth: int) -> Best:
+        scores, positions = (np.concatenate(pair, axis=1) for pair in zip(former, latter, strict=True))
         scores, positions = self._ordered(scores, positions)
         return scores[:, :depth], positions[:, :depth]
 
