@@ -210,7 +210,12 @@ def failures(document: Document) -> list[str]:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page for page in PAGES if page not in FRAMEWORK_PAGES]
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page
+        for page in PAGES
+        if page not in FRAMEWORK_PAGES
+    ],
 )
 def test_the_examples_of_a_page_have_the_output_it_shows(page: str, request: pytest.FixtureRequest) -> None:
     if data := DATA_PAGES.get(page):

@@ -8,7 +8,9 @@ from tests.docs.test_examples import CHECKOUT, FRAMEWORK_PAGES, UPDATES, failure
 
 
 @pytest.mark.parametrize("page", sorted(FRAMEWORK_PAGES))
-def test_the_examples_have_the_output_that_the_page_shows(page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_have_the_output_that_the_page_shows(
+    page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(__import__("sys").modules, "my_rag", raising=False)

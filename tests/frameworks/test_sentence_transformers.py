@@ -37,7 +37,10 @@ def model():
 def made(seed, n_queries=30, n_documents=200, n_words=4):
     """Texts of few words, so that many documents are the same text and tie."""
     rng = random.Random(seed)
-    text = lambda: " ".join(rng.choices(WORDS[:8], k=n_words))
+
+    def text():
+        return " ".join(rng.choices(WORDS[:8], k=n_words))
+
     queries = {f"q{n}": text() for n in range(n_queries)}
     corpus = {f"d{n}": text() for n in rng.sample(range(10_000), n_documents)}
     judged = {query: {*rng.sample(sorted(corpus), rng.randint(0, 9))} for query in queries}
@@ -131,7 +134,7 @@ def test_what_is_lost_is_said(model, caplog):
     assert evaluator.evaluations == {}
     with pytest.raises(UsageError, match="no query has a relevant document"):
         InformationRetrievalEvaluator(queries, corpus, {})
-    with pytest.raises(UsageError, match="unknown measure .nDGC"):
+    with pytest.raises(UsageError, match="unknown measure"):
         InformationRetrievalEvaluator(queries, corpus, judged, measures=["nDGC@10"])
     with pytest.raises(UsageError, match="two ids are the same as text"):
         InformationRetrievalEvaluator(queries, {1: "a", "1": "b"}, {"q1": {1}})

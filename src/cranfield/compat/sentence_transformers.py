@@ -200,7 +200,7 @@ class InformationRetrievalEvaluator(_Original):  # type: ignore[misc,unused-igno
         arrays: dict[str, Any] = {"ids": positions, "doc_ids": self._documents, "name": name}
         found = evaluate(self._testset, measures=spelled, **arrays)
         metrics = {
-            key: {k: float(found.mean(spelling.format(k))) for k in getattr(self, argument)}
+            key: {k: found.mean(spelling.format(k)) or 0.0 for k in getattr(self, argument)}
             for key, (argument, spelling) in KEYS.items()
         }
         if self._more:

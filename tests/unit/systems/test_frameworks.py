@@ -55,7 +55,7 @@ class Store:
     def add_texts(self, texts):
         return []
 
-    def similarity_search_with_score(self, query, k=4, filter=None):
+    def similarity_search_with_score(self, query, k=4):
         return [(Document(query, {"source": f"d{n}"}), 1.0 / (1 + n)) for n in range(k)]
 
 

@@ -69,7 +69,7 @@ def _parts(where: str) -> list[str]:
 
 
 def _read(where: str, source: str, parts: list[str]) -> TestSet:
-    configs = _configs(where, source)
+    configs = _configs(source)
     languages = sorted({name.removesuffix("-queries") for name in configs if name.endswith("-queries")} | {
         name.removeprefix("queries-") for name in configs if name.startswith("queries-")
     })  # fmt: skip
@@ -114,7 +114,7 @@ def _quiet() -> Iterator[None]:
             datasets.enable_progress_bars()
 
 
-def _configs(where: str, source: str) -> Configs:
+def _configs(source: str) -> Configs:
     from datasets import get_dataset_config_names, load_dataset, load_from_disk
 
     folder = Path(source)
