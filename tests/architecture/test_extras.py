@@ -26,8 +26,8 @@ BROUGHT_BY = {
     "starlette": "fastapi",
 }
 """Libraries that are part of another one's interface, and come with it in the one version that fits."""
-HOSTS = {"pytest"}
-"""Programs that load a part of the package: they are there when it is imported."""
+HOSTS = {"ir_measures", "llama_index", "pytest", "sentence_transformers", "torch", "tqdm"}
+"""Programs and libraries that use a part of the package: they are there when it is imported."""
 OF_CALLERS = {"pandas", "polars"}
 """Types of frames that a caller asks for; imported by the method that makes one, which says what to install."""
 LOADED_BY_ANOTHER = {"python-multipart"}
@@ -35,7 +35,7 @@ LOADED_BY_ANOTHER = {"python-multipart"}
 STARTED = {"ty"}
 """Programs in a wheel: started, not imported."""
 TO_COME = {"alembic"}
-NOT_INSTALLED = {"pyspark": "pyspark", "py4j": "pyspark"}
+NOT_INSTALLED = {"datasets": "datasets", "pyspark": "pyspark", "py4j": "pyspark"}
 """Modules to libraries that `make setup` leaves out, because their tests alone install them."""
 BY_NAME = {grammar.module for grammar in GRAMMARS.values()}
 """Imported by a name in a table."""

@@ -92,7 +92,11 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
         "queries-csv",
         "query-log",
     }  # see test_public_reports and test_annotations
-    assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
+    assert without == NAMED | read_only | {
+        "parquet",
+        "ir_datasets",
+        "huggingface",
+    }  # bytes like the other's; a name and no file
 
 
 @pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv", "mapped", "mapped-run"}))
