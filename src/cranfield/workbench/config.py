@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import Discriminator, Field, Tag
 
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, ProblemList, shorten
+from cranfield.base.redaction import MIN_DIGITS, PLACEHOLDER_NAME, REDACTION_NAMES, RedactionName
 from cranfield.config.documents import TextSources, missing_files
 from cranfield.config.load import null_characters, placed
 from cranfield.config.reading import ExpressionError, compile_regex, compiles
@@ -112,11 +113,7 @@ Allowed = Annotated[
 Tunable = dict[Text, Annotated[dict[Text, Allowed], Field(min_length=1), checked(_check_places)]]
 """System to place in it, with dots as in `grid:` (`params.boost`, `fusion.weights.bm25`), to a range or a list of values."""
 
-RedactionName = Literal["url", "secret", "email", "iban", "card", "phone", "ssn", "digits"]
-REDACTION_NAMES: tuple[RedactionName, ...] = get_args(RedactionName)
-"""Patterns that are part of Cranfield, in the order in which they are applied."""
 COMBINED = r'^\S+ \S+ \S+ \[(?P<time>[^\]]+)\] "(?:GET|POST) (?P<url>[^ "]+)'
-PLACEHOLDER_NAME = r"[a-z][a-z0-9_]{0,29}"
 
 
 def compile_line_pattern(text: str) -> re.Pattern[str]:
@@ -167,7 +164,7 @@ class Intake(Strict):
     """Days that a query is kept."""
     redact: list[RedactionName] = Field(default_factory=lambda: list(REDACTION_NAMES))
     """What is replaced by its name, such as `<email>`, before anything is stored; default: all."""
-    min_digits: Annotated[int, Field(ge=4, le=30)] = 9
+    min_digits: Annotated[int, Field(ge=4, le=30)] = MIN_DIGITS
     """`digits` are so many digits in a row, or more."""
     patterns: dict[
         Annotated[str, Field(pattern=f"^{PLACEHOLDER_NAME}$")], Annotated[str, compiles(compile_redaction)]

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cranfield.base.errors import UsageError
+from cranfield.base.redaction import is_only_placeholders
 from cranfield.books.database.engine import Clock, day_of
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
 from cranfield.workbench.config import Intake
 from cranfield.workbench.service.intake.reading import LONGEST_LINE, DropReason, LogError, LoggedQuery, Reader
-from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
+from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor
 from cranfield.workbench.service.store.queries import KnownBatch, ProductionQueries
 
 RECORDS = 50_000
