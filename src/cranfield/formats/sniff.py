@@ -31,7 +31,7 @@ from cranfield.formats.io.delimited import (
     known_names,
     separator_of,
 )
-from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown, suffix_of
+from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown, split_part, suffix_of
 from cranfield.formats.registry import (
     CODE_SETS,
     COLUMN_ID,
@@ -42,6 +42,7 @@ from cranfield.formats.registry import (
     Head,
     Kind,
     is_number,
+    is_traces,
     lacks_references,
     never,
     top_keys,
@@ -360,6 +361,8 @@ def read_query_list(path: Path | str, format: str | None = None) -> TestSet:  # 
     path = Path(path)
     if format in format_names("queries"):
         return read_queries(path, format)
+    if format is None and split_part(path)[1]:
+        return read_queries(path)
     if format is not None or not path.is_file() or _is_of("testset", path):
         return read_testset(path, format)
     # Lines of text look like much else: a count behind a tab first, which is no text of a query, and plain lines last.
@@ -450,7 +453,8 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     """Whether a file is of no format of test sets, and its fields can be mapped."""
     is_near_native = entry is not None and entry.fits is _is_yaml
     if (
-        b'"cranfield_' in head.data
+        (entry is not None and entry.fits is is_traces)
+        or b'"cranfield_' in head.data
         or b"cranfield_testset" in head.data
         or (is_near_native and _is_native(head) and b"judgments" in head.data)
     ):
@@ -531,7 +535,8 @@ def _tried(kind: Kind) -> list[Format]:
     """Formats in the order they are tried. Lines of texts look like much else: they are asked last where not meant."""
     texts = [entry for entry in FORMATS.values() if entry.kind == "queries"]
     others = [entry for entry in FORMATS.values() if entry.kind != "queries"]
-    others.sort(key=lambda entry: entry.fits is not _is_parquet)  # its bytes may look like columns
+    # The bytes of a Parquet file may look like columns; that of spans is told by its columns.
+    others.sort(key=lambda entry: 0 if entry.fits is is_traces else 1 if entry.fits is _is_parquet else 2)
     return [*texts, *others] if kind == "queries" else [*others, *texts]
 
 
