@@ -19,7 +19,7 @@ REDACTION_NAMES: tuple[RedactionName, ...] = get_args(RedactionName)
 """Patterns that are part of Cranfield, in the order in which they are applied."""
 PLACEHOLDER_NAME = r"[a-z][a-z0-9_]{0,29}"
 MIN_DIGITS = 9
-"""`digits` are so many in a row, or more, where nothing else is said."""
+"""`digits` are so many in a row, or more, by default."""
 ENCODINGS = 3
 """Encodings, one in the other, that hide nothing."""
 _PLACEHOLDER = re.compile(rf"<{PLACEHOLDER_NAME}>")

@@ -198,15 +198,9 @@ _RESULT_LISTS = {
     "retrieved_ids",
 }  # fmt: skip
 _OF_DOCUMENT = {"page_content", "content", "metadata", "meta"}
-_OF_SPANS = (b"esource", b"trace_id", b"traceId")
-"""Words of which one is in every file of spans."""
 _SHARED = frozenset({"grades", "levels", "zeros", "texts", "barren"})
 """What every format of another tool can say."""
 _GAINS = (0.0, float("inf"))
-_TRACES = (
-    "OpenTelemetry, github.com/open-telemetry/semantic-conventions-genai: docs/gen-ai/retrieval.md; OpenInference, "
-    "github.com/Arize-ai/openinference: spec/semantic_conventions.md; Phoenix; Langfuse"
-)
 CATALOGUE = "ir_datasets:"
 """What a path begins with that is a name of that catalogue and no file."""
 
@@ -396,16 +390,6 @@ def _is_msmarco(head: Head) -> bool:
     return 2 * sum(right) > len(rows) and right[0]  # a header row is of another format
 
 
-def is_traces(head: Head) -> bool:
-    """Whether a file is one of spans, or `FILE#choice` of one."""
-    is_choice = not head.data and "#" in str(head.path)
-    if not is_choice and not head.data.startswith(b"PAR1") and not any(word in head.data for word in _OF_SPANS):
-        return False  # a plain search is far faster than to read the record
-    from cranfield.formats.traces.spans import holds_spans
-
-    return holds_spans(head)
-
-
 CODE_SETS: tuple[Format, ...] = (
     Format(
         "graded-yaml",
@@ -494,24 +478,6 @@ CODE_SETS: tuple[Format, ...] = (
 """Test sets of code search and of IR collections, and runs in tables."""
 
 OTHER_TOOLS: tuple[Format, ...] = (
-    Format(
-        "traces",
-        "run",
-        "spans of retrievers and rerankers (OTLP JSON of OpenTelemetry, exports of Phoenix and Langfuse)",
-        is_traces,
-        "cranfield.formats.traces.runs:read_trace_run",
-        source=_TRACES,
-    ),
-    Format(
-        "trace-queries",
-        "queries",
-        "the queries in spans of retrievers and rerankers, redacted",
-        is_traces,
-        "cranfield.formats.traces.runs:read_trace_queries",
-        holds=frozenset({"texts", "barren"}),
-        source=_TRACES,
-        by_text=True,
-    ),
     Format(
         "quepid-csv",
         "testset",

@@ -42,12 +42,12 @@ from cranfield.formats.registry import (
     Head,
     Kind,
     is_number,
-    is_traces,
     lacks_references,
     never,
     top_keys,
 )
 from cranfield.formats.testsets.names import LISTS, plain
+from cranfield.formats.traces.recognised import TRACES, is_traces
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -305,7 +305,7 @@ OWN = (
     ),
 )
 
-FORMATS = {entry.name: entry for entry in (*CODE_SETS, *OTHER_TOOLS, *OWN)}
+FORMATS = {entry.name: entry for entry in (*CODE_SETS, *TRACES, *OTHER_TOOLS, *OWN)}
 """Every format by name, in the order in which they are tried: what says more of itself first. A key `queries` alone may be
 our own test set, and a table of four columns may look like qrels; texts of queries look like much else (see `_tried`)."""
 
@@ -535,7 +535,7 @@ def _tried(kind: Kind) -> list[Format]:
     """Formats in the order they are tried. Lines of texts look like much else: they are asked last where not meant."""
     texts = [entry for entry in FORMATS.values() if entry.kind == "queries"]
     others = [entry for entry in FORMATS.values() if entry.kind != "queries"]
-    # The bytes of a Parquet file may look like columns; that of spans is told by its columns.
+    # The bytes of a Parquet file may look like columns; that of spans is recognised by its columns.
     others.sort(key=lambda entry: 0 if entry.fits is is_traces else 1 if entry.fits is _is_parquet else 2)
     return [*texts, *others] if kind == "queries" else [*others, *texts]
 

@@ -87,11 +87,13 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
         "samples",
         "samples-run",
         "documents",
+        "traces",
+        "trace-queries",
         "json-run",
         "msmarco",
         "queries-csv",
         "query-log",
-    }  # see test_public_reports and test_annotations
+    }  # see test_public_reports, test_annotations and test_traces
     assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
 
 

@@ -119,8 +119,8 @@ def read_steps(path: Path, error: type[CranfieldError]) -> TraceSteps:
     for span in read_spans(path, error, others):
         found.n_spans += 1
         found.trace_ids.add(span.trace_id)
-        if not span.parent_id and (asked := (span.start_ns, root_query(span)))[1]:
-            roots[span.trace_id] = min(roots.get(span.trace_id, asked), asked)
+        if not span.parent_id and (own := (span.start_ns, root_query(span)))[1]:
+            roots[span.trace_id] = min(roots.get(span.trace_id, own), own)
         _add_steps(span, by_id, texts, found)
     found.queries_of_traces = {trace_id: text for trace_id, (_, text) in roots.items()}
     found.steps = sorted(by_id.values(), key=_order)
@@ -162,7 +162,7 @@ def _order(step: Step) -> tuple[int, str, str, str]:
 
 
 def _completeness(step: Step) -> tuple[bool, int, int, str]:
-    """Of two records of one span, the one that says more."""
+    """Sort key of records of one span: the last says most."""
     return bool(step.query), len(step.hits or ()), step.start_ns, repr(step)
 
 
@@ -247,10 +247,8 @@ def commands_of(found: TraceSteps, file: Path, groups: Iterable[tuple[StepKind, 
     """What to write for each step: `traces.jsonl#name=vector-search`, with the kind where two have the name."""
     keys = list(found.by_step if groups is None else groups)
     names = Counter(name for _, name in keys)
-    return [
-        f"{shown(file)}#name={quote(name, safe="/:.@")}" + (f",kind={kind}" if names[name] > 1 else "")
-        for kind, name in keys
-    ]
+    words = {key: f"{shown(file)}#name=" + quote(key[1], safe="/:.@") for key in keys}
+    return [words[kind, name] + (f",kind={kind}" if names[name] > 1 else "") for kind, name in keys]
 
 
 def _words(kind: StepKind, name: str) -> str:
@@ -290,7 +288,7 @@ class _Tally:
     in_traces: int = 0
     """Queries of several traces."""
     differing: int = 0
-    """Of these, those whose lists differ."""
+    """Queries of several traces whose lists differ."""
     unnamed: int = 0
     gaps: int = 0
     redacted: Counter[str] = field(default_factory=Counter)
@@ -331,7 +329,7 @@ class _Tally:
         return found
 
 
-def _asked(step: Step, choice: Choice, found: TraceSteps) -> str:
+def _query_of(step: Step, choice: Choice, found: TraceSteps) -> str:
     return found.queries_of_traces.get(step.trace_id, "") if choice.query == "trace" else step.query
 
 
@@ -341,7 +339,7 @@ def _answers(chosen: Sequence[Step], choice: Choice, found: TraceSteps, tally: _
     for step in chosen:
         tally.failed += bool(step.reason)
         tally.no_documents += step.hits is None and not step.reason
-        query = _asked(step, choice, found)
+        query = _query_of(step, choice, found)
         if query:
             by_query[query].setdefault(step.trace_id, []).append(step)
         tally.no_query += not query
@@ -409,7 +407,7 @@ def read_trace_queries(path: Path | str) -> TestSet:
     no_query = 0
     redacted: Counter[str] = Counter()
     for step in chosen:
-        query = _asked(step, choice, found)
+        query = _query_of(step, choice, found)
         if query:
             if query not in traces and choice.query == "span":
                 redacted.update(step.redacted)

@@ -18,21 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from cranfield.base.errors import CranfieldError, MissingExtraError, Problem, ProblemList, shorten
-from cranfield.formats.io.files import MAX_RECORD_BYTES, bounded_lines, opened, read_bytes, refusal, shown, split_part
+from cranfield.formats.io.files import MAX_RECORD_BYTES, bounded_lines, opened, read_bytes, refusal, shown
 from cranfield.formats.io.json_text import json_objects
-from cranfield.formats.registry import HEAD_BYTES, Head
+from cranfield.formats.traces.recognised import OTLP, is_observation, is_phoenix
 
 KIND = "openinference.span.kind"
 LANGFUSE_TYPE = "langfuse.observation.type"
 LANGFUSE_INPUT = "langfuse.observation.input"
 LANGFUSE_OUTPUT = "langfuse.observation.output"
-_OTLP = ("resourceSpans", "resource_spans")
 _OTHER_SIGNALS = {"resourceLogs", "resource_logs", "resourceMetrics", "resource_metrics", "resourceProfiles"}
 """What the same exporter may write into the same file."""
-_TRACE_IDS = ("traceId", "trace_id")
-_OBSERVATION_TYPES = {
-    "SPAN", "EVENT", "GENERATION", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL",
-}  # fmt: skip
 MAX_DEPTH = 40
 """Deeper values of attributes are left out."""
 _MS_AT_MOST = 10**14
@@ -61,68 +56,6 @@ class Span:
     """Name with dots to a value; lists may hold mappings."""
     n_dropped: int = 0
     """Attributes that the program left out, because a span may have no more of them."""
-
-
-def holds_spans(head: Head) -> bool:
-    """Whether a file begins with spans; of `FILE#choice`, whether the file does."""
-    if not head.data:
-        path, choice = split_part(head.path)
-        if not choice or not path.is_file():
-            return False
-        with opened(path, CranfieldError) as stream:
-            return holds_spans(Head(stream.read(HEAD_BYTES), path))
-    if head.data.startswith(b"PAR1"):
-        return _is_parquet_of_spans(split_part(head.path)[0])
-    return _is_record_of_spans(_first_object(head.data))
-
-
-def _first_object(data: bytes) -> Mapping[str, Any]:
-    """The first record of the beginning of a file, as far as it goes."""
-    text = data.decode("utf-8", "replace").lstrip("\ufeff \t\r\n[")
-    try:
-        record, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):  # it goes on behind the beginning
-        from cranfield.formats.registry import top_keys
-
-        keys = top_keys(text.encode())
-        return dict.fromkeys(keys, [{}] if keys & {"observations", *_OTLP} else "")
-    if isinstance(record, dict) and isinstance(record.get("data"), list) and record["data"]:
-        record = record["data"][0]
-    return record if isinstance(record, dict) else {}
-
-
-def _is_record_of_spans(record: Mapping[str, Any]) -> bool:
-    return bool(
-        any(isinstance(record.get(name), list) for name in _OTLP)
-        or _is_phoenix(record)
-        or _is_observation(record)
-        or (isinstance(record.get("observations"), list) and any(map(_is_observation, record["observations"])))
-    )
-
-
-def _is_phoenix(record: Mapping[str, Any]) -> bool:
-    context = record.get("context")
-    return "context.span_id" in record or (isinstance(context, dict) and "span_id" in context and "name" in record)
-
-
-def _is_observation(record: Any) -> bool:
-    return (
-        isinstance(record, dict)
-        and "id" in record
-        and any(name in record for name in _TRACE_IDS)
-        and str(record.get("type", "")).upper() in _OBSERVATION_TYPES
-    )
-
-
-def _is_parquet_of_spans(path: Path) -> bool:
-    """Whether the columns of a Parquet file are those of spans; False where it cannot be read: its own reader says why."""
-    try:
-        import pyarrow.parquet as pq
-
-        names = {*pq.read_schema(path).names}
-    except Exception:  # noqa: BLE001 - pyarrow raises many, or is not there
-        return False
-    return "context.span_id" in names or ({"id", "type"} <= names and bool(names & {*_TRACE_IDS}))
 
 
 def read_spans(path: Path, error: type[CranfieldError], skipped: Counter[str] | None = None) -> Iterator[Span]:
@@ -157,14 +90,14 @@ def read_spans(path: Path, error: type[CranfieldError], skipped: Counter[str] | 
 
 def _spans_of(record: Mapping[str, Any]) -> Iterator[Span] | None:
     """The spans that a record holds; None where it is none of those that are known."""
-    for name in _OTLP:
+    for name in OTLP:
         if isinstance(record.get(name), list):
             return otlp_spans(record)
-    if _is_phoenix(record):
+    if is_phoenix(record):
         return iter((_phoenix_span(record),))
     if isinstance(record.get("observations"), list):
-        return (_observation_span(each) for each in record["observations"] if _is_observation(each))
-    return iter((_observation_span(record),)) if _is_observation(record) else None
+        return (_observation_span(each) for each in record["observations"] if is_observation(each))
+    return iter((_observation_span(record),)) if is_observation(record) else None
 
 
 def _json_records(path: Path, problems: ProblemList) -> Iterator[tuple[int | None, Mapping[str, Any]]]:

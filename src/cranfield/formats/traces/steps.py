@@ -133,9 +133,9 @@ def query_text(value: Any, depth: int = 0) -> str:
         inner = _json(value) if value.lstrip()[:1] in {"{", "[", '"'} else None
         return value.strip() if inner is None else query_text(inner, depth + 1)
     if isinstance(value, list):
-        value = _asking(value)
+        value = _last_message(value)
     if isinstance(value, dict) and isinstance(value.get("parts"), list):
-        value = _asking(value["parts"])
+        value = _last_message(value["parts"])
     if not isinstance(value, dict):
         return query_text(value, depth + 1) if isinstance(value, str) else ""
     found = (query_text(value[key], depth + 1) for key in _QUERY_KEYS if value.get(key))
@@ -143,12 +143,13 @@ def query_text(value: Any, depth: int = 0) -> str:
     return next(filter(None, found), "") or (query_text(only, depth + 1) if isinstance(only, dict | list) else "")
 
 
-def _asking(values: list[Any]) -> Any:
+def _last_message(values: list[Any]) -> Any:
     """The last message of a user, or the last message; the only text of a list of one."""
     messages = [each for each in values if isinstance(each, dict)]
     users = [each for each in messages if each.get("role", each.get("type")) in {"user", "human"}]
     if users or len(messages) == len(values):
-        return (users or messages or [None])[-1]
+        found = users or messages
+        return found[-1] if found else None
     return values[0] if len(values) == 1 else None
 
 
