@@ -23,7 +23,9 @@ BY_SOURCE = "has a source and an id of each result; the ids were taken, as those
 def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
     """A collected run with the ids of a test set where it names queries or documents otherwise, and the caveats of that."""
     run, by_own = _with_own_ids(testset, run)
-    names, how = ids_by_text(testset, run.answers) or _by_redacted(testset, run.answers), BY_TEXT
+    names, how = ids_by_text(testset, run.answers), BY_TEXT
+    if run.redacted:
+        names = _by_redacted(testset, run.answers) | names
     if not names:
         names, how = ids_by_row(testset, run.answers), BY_ROW
     if not names:

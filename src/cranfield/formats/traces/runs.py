@@ -103,10 +103,15 @@ def _has_documents(steps: Iterable[Step]) -> bool:
     return any(step.hits for step in steps)
 
 
-def read_steps(path: Path, error: type[CranfieldError]) -> TraceSteps:
+def read_steps(path: Path, error: type[CranfieldError], query: QueryOf = "span") -> TraceSteps:
     """Read the steps of a file of spans.
 
     What is kept is bounded by the retrievals: other spans are dropped, and equal texts of documents are kept once.
+
+    Args:
+        path: the file.
+        error: what to raise.
+        query: `trace` to keep what the first span of each trace was called with, too.
 
     Raises:
         CranfieldError: of type `error`, as `read_spans`; or no span is of a retriever or a reranker.
@@ -119,7 +124,7 @@ def read_steps(path: Path, error: type[CranfieldError]) -> TraceSteps:
     for span in read_spans(path, error, others):
         found.n_spans += 1
         found.trace_ids.add(span.trace_id)
-        if not span.parent_id and (own := (span.start_ns, root_query(span)))[1]:
+        if query == "trace" and not span.parent_id and (own := (span.start_ns, root_query(span)))[1]:
             roots[span.trace_id] = min(roots.get(span.trace_id, own), own)
         _add_steps(span, by_id, texts, found)
     found.queries_of_traces = {trace_id: text for trace_id, (_, text) in roots.items()}
@@ -177,7 +182,7 @@ def read_trace_run(path: Path | str) -> Run:
         RunFormatError: the spans cannot be read, several steps are there and none was chosen, or none is as chosen.
     """
     file, choice = choice_of(Path(path))
-    found = read_steps(file, RunFormatError)
+    found = read_steps(file, RunFormatError, choice.query)
     chosen, (kind, name) = _chosen(found, choice, file)
     tally = _Tally()
     answers = _answers(chosen, choice, found, tally)
@@ -198,7 +203,7 @@ def read_trace_run(path: Path | str) -> Run:
         *_not_used(found, chosen, file),
     )
     parts = (stem(file), *(str(value) for value in (choice.name, choice.kind, choice.source, choice.pick) if value))
-    return Run("-".join(parts), dict(zip(texts, answers.values(), strict=True)), notes=notes)
+    return Run("-".join(parts), dict(zip(texts, answers.values(), strict=True)), notes=notes, redacted=True)
 
 
 _HINT_NOTHING = (
@@ -303,7 +308,7 @@ class _Tally:
         if self.no_documents:
             found.append(f"without recorded documents: {count_noun(self.no_documents, 'spans')}")
         if self.failed:
-            all_of = f"; {count_noun(self.failed_queries, 'queries')} have no other" if self.failed_queries else ""
+            all_of = f"; no other for {count_noun(self.failed_queries, 'queries')}" if self.failed_queries else ""
             found.append(f"failed: {count_noun(self.failed, 'spans')}{all_of}")
         if self.unanswered:
             names = join_first(map(shorten, self.unanswered))
@@ -398,7 +403,7 @@ def read_trace_queries(path: Path | str) -> TestSet:
         TestSetError: the spans cannot be read, or none has a query.
     """
     file, choice = choice_of(Path(path), TestSetError)
-    found = read_steps(file, TestSetError)
+    found = read_steps(file, TestSetError, choice.query)
     kinds = [kind for kind in STEP_KINDS if any(step.kind == kind for step in found.steps)]
     chosen = [
         step for step in found.steps if choice.takes(step) and (choice.kind or choice.name or step.kind == kinds[0])

@@ -95,9 +95,16 @@ def _spans_of(record: Mapping[str, Any]) -> Iterator[Span] | None:
             return otlp_spans(record)
     if is_phoenix(record):
         return iter((_phoenix_span(record),))
-    if isinstance(record.get("observations"), list):
-        return (_observation_span(each) for each in record["observations"] if is_observation(each))
+    for name in ("observations", "data"):
+        if isinstance(record.get(name), list) and any(map(is_observation, record[name])):
+            return (_observation_span(each) for each in record[name] if is_observation(each))
+    if isinstance(record.get("data"), list) and any(map(_is_span, record["data"])):  # a page of the REST API of Phoenix
+        return (_phoenix_span(each) for each in record["data"] if _is_span(each))
     return iter((_observation_span(record),)) if is_observation(record) else None
+
+
+def _is_span(record: Any) -> bool:
+    return isinstance(record, dict) and is_phoenix(record)
 
 
 def _json_records(path: Path, problems: ProblemList) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
@@ -118,8 +125,6 @@ def _json_records(path: Path, problems: ProblemList) -> Iterator[tuple[int | Non
         message = f"not valid JSON: {getattr(cause, 'msg', cause)}"
         problems.add(message, path=shown(path), expected="JSON Lines or JSON", **place)
         return
-    if isinstance(values, dict) and isinstance(values.get("data"), list):
-        values = values["data"]
     for value in values if isinstance(values, list) else [values]:
         if isinstance(value, dict):
             yield None, value

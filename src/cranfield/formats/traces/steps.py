@@ -37,6 +37,8 @@ _TEXTS = ("content", "page_content", "text")
 _IDS = ("id", "doc_id", "_id", "id_", "node_id", "document_id", "chunk_id")
 _NOT_KEPT = {"type", "class_name", "embedding", "relationships"}
 _TITLE_CHARS = 80
+MAX_QUERY_CHARS = 10_000
+"""A longer text is no query: the prompt of a model, or a document."""
 _NESTED = 6
 """Levels of JSON in which a query is looked for."""
 _ERROR_TYPE = re.compile(r"[A-Za-z_][\w.]{0,99}")
@@ -53,7 +55,7 @@ class Step:
     span_id: str
     start_ns: int
     query: str
-    """Redacted; empty where the span does not say."""
+    """Redacted; empty where the span does not say, or says more than `MAX_QUERY_CHARS`."""
     hits: tuple[Hit, ...] | None
     """None where no documents were recorded; an empty list says that nothing was found."""
     reason: str = ""
@@ -105,6 +107,8 @@ def root_query(span: Span) -> str:
 
 
 def _redacted(text: str) -> tuple[str, tuple[str, ...]]:
+    if len(text) > MAX_QUERY_CHARS:
+        return "", ()
     redacted, found = redact_text(text)
     return redacted, tuple(found.elements())
 
