@@ -31,7 +31,7 @@ from cranfield.formats.io.delimited import (
     known_names,
     separator_of,
 )
-from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown, split_part, suffix_of
+from cranfield.formats.io.files import BYTE_ORDER_MARK, STDIN, opened, shown, suffix_of
 from cranfield.formats.registry import (
     CODE_SETS,
     COLUMN_ID,
@@ -361,8 +361,6 @@ def read_query_list(path: Path | str, format: str | None = None) -> TestSet:  # 
     path = Path(path)
     if format in format_names("queries"):
         return read_queries(path, format)
-    if format is None and split_part(path)[1]:
-        return read_queries(path)
     if format is not None or not path.is_file() or _is_of("testset", path):
         return read_testset(path, format)
     # Lines of text look like much else: a count behind a tab first, which is no text of a query, and plain lines last.

@@ -115,7 +115,6 @@ def test_every_format_has_its_row() -> None:
     assert format_names("testset")[-len(own) :] == own
     assert format_names("run")[-4:] == ("jsonl", "trec", "parquet", "mapped-run")
     assert format_names("queries") == (
-        "trace-queries",
         "topics",
         "queries-jsonl",
         "queries-csv",

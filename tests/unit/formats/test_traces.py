@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cranfield import Query, TestSet, evaluate
+from cranfield import Query, TestSet, evaluate, load
 from cranfield.base.errors import CranfieldError, RunFormatError, TestSetError
-from cranfield.formats.sniff import detect_format, read_queries, read_query_list, sniff_run
+from cranfield.formats.convert import write_testset
+from cranfield.formats.sniff import detect_format, read_query_list, sniff_run
 from cranfield.formats.traces.runs import read_trace_queries, read_trace_run
 from cranfield.formats.traces.steps import query_text
 from cranfield.model import Outcome
@@ -65,9 +66,7 @@ def put(folder, *batches, name="traces.jsonl"):
 def test_a_file_of_spans_is_recognised_as_a_run_and_as_queries(file):
     assert sniff_run(MADE / file).name == "traces"
     assert sniff_run(Path(f"{MADE / file}#name=handbook")).name == "traces"
-    assert detect_format(MADE / file, "queries", None, TestSetError).name == "trace-queries"
-    with pytest.raises(TestSetError, match="spans of retrievers"):
-        detect_format(MADE / file, "testset", None, TestSetError)
+    assert detect_format(MADE / file, "testset", None, TestSetError).name == "trace-queries"
 
 
 @pytest.mark.parametrize("file", WHOLE)
@@ -175,14 +174,27 @@ def test_a_run_is_scored_on_a_test_set_by_text_and_its_notes_are_warnings():
 
 @pytest.mark.parametrize("file", WHOLE)
 def test_queries_are_redacted_and_weighted_by_the_traces_that_have_them(file):
-    testset = read_queries(MADE / file)
+    testset = load(MADE / file)
     assert {query.text: query.weight for query in testset.queries} == {
         "rent a bike": 3.0,
         **dict.fromkeys(("down", "key of <email>", "lost key", "node", "nothing", "rent bike", "rent bike night"), 1.0),
     }
-    assert testset.queries[0].text == "rent a bike"
-    assert [query.text for query in read_query_list(Path(f"{MADE / file}#name=search,query=trace")).queries] == [NIGHT]
+    first = testset.queries[0]
+    assert (first.id, first.text) == ("rent-a-bike-" + first.id[-10:], "rent a bike")
+    assert testset.grades[first.id] == dict.fromkeys(("kb/bikes.md", "kb/keys.md", "w1", "w2"), -1.0)
+    by_trace = read_query_list(Path(f"{MADE / file}#name=search,query=trace"))
+    assert [query.text for query in by_trace.queries] == [NIGHT]
     assert "redacted in texts of queries: 1 email" in map(str, testset.notes)
+
+
+def test_a_test_set_of_traces_is_written_and_the_run_of_the_same_traces_answers_it(tmp_path):
+    queries = load(MADE / "otel.jsonl")
+    assert write_testset(queries, tmp_path / "starter.yaml") == ("not carried over: 2 unjudged queries",)
+    judged = (tmp_path / "starter.yaml").read_text().replace("kb/keys.md: -1", "kb/keys.md: 1")
+    (tmp_path / "starter.yaml").write_text(judged)
+    evaluation = evaluate(tmp_path / "starter.yaml", f"{MADE / 'otel.jsonl'}#name=handbook", measures=["RR"])
+    by_text = {query.text: evaluation.value("RR", query.id) for query in evaluation.testset.queries}
+    assert by_text["lost key"] == by_text["key of <email>"] == by_text["rent a bike"] == 0.5
 
 
 def test_nothing_is_lost_silently(tmp_path):

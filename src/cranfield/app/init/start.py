@@ -9,7 +9,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -34,6 +34,7 @@ from cranfield.app.init.targets import (
     served_system,
     targets_of,
 )
+from cranfield.app.init.traces import surveys_of, trace_blocks, trace_systems
 from cranfield.app.loading import load
 from cranfield.app.schemas import DEFAULT_SCHEMA, schema_named
 from cranfield.base.errors import (
@@ -54,7 +55,7 @@ from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.requirements import requires_something
 from cranfield.evaluation.testset.expected import JudgedQuery, queries_of
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
-from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
+from cranfield.formats.io.files import decode, read_bytes, shown, split_part, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT, detect_format, read_queries
 from cranfield.formats.testsets.beir import QRELS
@@ -259,6 +260,8 @@ def _file(target: TrialTarget) -> FoundFile:
     path = target.path
     if path.is_file() and is_database(path):
         return FoundFile(target, "database", "a database of SQLite")
+    if _format(path, "run", RunFormatError) is FORMATS["traces"]:
+        return FoundFile(target, "run", sentence_of(FORMATS["traces"]))
     kinds: tuple[tuple[Kind, type[CranfieldError]], ...] = (
         ("testset", TestSetError),
         ("run", RunFormatError),
@@ -642,7 +645,7 @@ def _systems(
             found.append(http_system(target, trial))
         else:
             inside = [file for file in files if file.target == target or file.path.parent == target.path]
-            found += [_run_system(file, chosen, trial) for file in inside if file.role == "run"]
+            found += [system for file in inside if file.role == "run" for system in _run_systems(file, chosen, trial)]
             for file in inside:
                 if file.role == "database":
                     found += database_systems(file.target, written_path(file.path, trial.folder), trial)
@@ -665,6 +668,15 @@ def _server(targets: Sequence[TrialTarget]) -> TrialTarget | None:
         message = "{port} in an address is the port of a program that is started"
         raise UsageError(message, path=addresses[0], expected=expected, got=got)
     return commands[0]
+
+
+def _run_systems(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> Iterator[FoundSystem]:
+    """A run file; of traces, each of their steps."""
+    if file.what != sentence_of(FORMATS["traces"]):
+        yield _run_system(file, chosen, trial)
+        return
+    place = written_path(split_part(file.path)[0], trial.folder)
+    yield from trace_systems(file.path, place, file.target.name, chosen.testset)
 
 
 def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSystem:
@@ -812,10 +824,13 @@ def init_document(result: InitResult) -> Document:
     ]
     if not result.is_judged:
         blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
+    surveys = surveys_of(list(result.systems.values()))
+    of_traces = [block for survey in surveys for block in trace_blocks(survey)]
+    traces = (Section("traces", "Traces", tuple(of_traces)),) if of_traces else ()
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
         subtitle=(),
-        sections=(Section("found", "Found", tuple(blocks)),),
+        sections=(Section("found", "Found", tuple(blocks)), *traces),
         tidy=spec.tidy,
         payload=lambda: {
             "config": str(result.config),
@@ -823,6 +838,7 @@ def init_document(result: InitResult) -> Document:
             "judged": result.is_judged,
             "systems": {name: dict(system.settings) for name, system in result.systems.items()},
             "notes": notes,
+            **({"traces": [asdict(survey) for survey in surveys]} if surveys else {}),
             "next": next_commands(result),
         },
     )

@@ -49,6 +49,7 @@ from cranfield.base.words import join_first, printable
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
+from cranfield.formats.io.files import is_there
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import load_json
 from cranfield.systems.collect.preflight import preflight
@@ -100,7 +101,11 @@ def _target(argument: str) -> TrialTarget:
 
 
 def _exists(given: str) -> bool:
-    return os.path.exists(given)  # noqa: PTH110 - Path.exists raises where a command is too long for a name
+    if os.path.exists(given):  # noqa: PTH110 - Path.exists raises where a command is too long for a name
+        return True
+    with suppress(OSError):
+        return "#" in given and is_there(Path(given))
+    return False
 
 
 def _command(given: str, name: str) -> TrialTarget:

@@ -16,11 +16,12 @@ from urllib.parse import quote, unquote
 from cranfield.base.errors import CranfieldError, Problem, RunFormatError, TestSetError, did_you_mean, shorten
 from cranfield.base.words import count_noun, join_first
 from cranfield.formats.io.files import shown, split_part, stem
+from cranfield.formats.testsets.trec import MADE_IDS
 from cranfield.formats.traces.spans import Span, read_spans
 from cranfield.formats.traces.steps import STEP_KINDS, Step, StepKind, root_query, steps_of
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.model.note import info
-from cranfield.model.query_ids import text_ids
+from cranfield.model.query_ids import content_id, text_ids
 
 Pick = Literal["first", "last", "union"]
 QueryOf = Literal["span", "trace"]
@@ -182,7 +183,11 @@ def read_trace_run(path: Path | str) -> Run:
         RunFormatError: the spans cannot be read, several steps are there and none was chosen, or none is as chosen.
     """
     file, choice = choice_of(Path(path))
-    found = read_steps(file, RunFormatError, choice.query)
+    return run_of(read_steps(file, RunFormatError, choice.query), choice, file)
+
+
+def run_of(found: TraceSteps, choice: Choice, file: Path) -> Run:
+    """The run of the step that is meant. Raises as `read_trace_run`."""
     chosen, (kind, name) = _chosen(found, choice, file)
     tally = _Tally()
     answers = _answers(chosen, choice, found, tally)
@@ -395,9 +400,10 @@ def _union(steps: Sequence[Step]) -> tuple[Hit, ...]:
 
 
 def read_trace_queries(path: Path | str) -> TestSet:
-    """Read the queries of traces, redacted, as a test set without judgments; the weight is in how many traces each was asked.
+    """Read the queries of traces, redacted, as a test set in which nothing is judged yet.
 
-    All retrievers count, where no step is chosen; rerankers where there is no retriever.
+    What was retrieved are the documents to judge (grade -1); the weight of a query is in how many traces it is. All retrievers
+    count where no step is chosen; rerankers where there is no retriever.
 
     Raises:
         TestSetError: the spans cannot be read, or none has a query.
@@ -405,30 +411,29 @@ def read_trace_queries(path: Path | str) -> TestSet:
     file, choice = choice_of(Path(path), TestSetError)
     found = read_steps(file, TestSetError, choice.query)
     kinds = [kind for kind in STEP_KINDS if any(step.kind == kind for step in found.steps)]
-    chosen = [
-        step for step in found.steps if choice.takes(step) and (choice.kind or choice.name or step.kind == kinds[0])
-    ]
+    is_chosen = bool(choice.kind or choice.name or choice.source)
+    tally = _Tally()
+    texts: dict[str, str] = {}
     traces: defaultdict[str, set[str]] = defaultdict(set)
-    no_query = 0
-    redacted: Counter[str] = Counter()
-    for step in chosen:
+    grades: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    for step in found.steps:
+        if not choice.takes(step) or (not is_chosen and step.kind != kinds[0]):
+            continue
         query = _query_of(step, choice, found)
-        if query:
-            if query not in traces and choice.query == "span":
-                redacted.update(step.redacted)
-            traces[query].add(step.trace_id)
-        no_query += not query
-    tally = _Tally(no_query=no_query, redacted=redacted)
-    if not traces:
-        raise TestSetError(
-            Problem(
-                "no span has a query", path=shown(file), got="; ".join(tally.notes(choice)) or None, hint=_HINT_NOTHING
-            )
-        )
-    counted = sorted(traces.items(), key=lambda each: (-len(each[1]), each[0]))
-    ids = text_ids([text for text, _ in counted])
-    queries = tuple(
-        Query(query_id, text, weight=float(len(of_query)))
-        for query_id, (text, of_query) in zip(ids, counted, strict=True)
-    )
-    return TestSet(stem(file), queries, notes=info(*tally.notes(choice), *file_notes(found)))
+        tally.no_query += not query
+        if not query:
+            continue
+        query_id = content_id(query)
+        if query_id not in texts and choice.query == "span":
+            tally.redacted.update(step.redacted)
+        texts.setdefault(query_id, query)
+        traces[query_id].add(step.trace_id)
+        documents = [hit.id for hit in step.hits or ()] if step.n_unnamed == 0 else []
+        grades[query_id].update(dict.fromkeys(documents, -1.0))
+    if not texts:
+        got = "; ".join(tally.notes(choice)) or None
+        raise TestSetError(Problem("no span has a query", path=shown(file), got=got, hint=_HINT_NOTHING))
+    counted = sorted(texts, key=lambda query_id: (-len(traces[query_id]), texts[query_id]))
+    queries = tuple(Query(each, texts[each], weight=float(len(traces[each]))) for each in counted)
+    pooled = {each: dict(sorted(grades[each].items())) for each in counted if grades[each]}
+    return TestSet(stem(file), queries, pooled, notes=info(MADE_IDS, *tally.notes(choice), *file_notes(found)))
