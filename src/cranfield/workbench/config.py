@@ -157,6 +157,10 @@ class LogFormat(Strict):
     """Format of the time, in codes of strptime."""
 
 
+SOURCE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Name of a source of production queries."""
+
+
 class Intake(Strict):
     """Production queries: what is removed from them, and how long they are kept."""
 
@@ -174,6 +178,27 @@ class Intake(Strict):
     """Characters of the longest query; longer ones are dropped and counted."""
     logs: dict[Name, LogFormat] = Field(default_factory=dict)
     """Formats of logs by name, besides `combined`."""
+
+
+class TracesConfig(Strict):
+    """Spans that applications send to `/v1/traces` (OTLP over HTTP): their queries go through the intake, and what was retrieved
+    may go into a book.
+    """
+
+    source: Annotated[str, Field(pattern=SOURCE_PATTERN)] = "traces"
+    """Name of the source of the queries."""
+    names: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=lambda: ["*"])
+    """Names of the spans of retrievers and rerankers that are taken; `*` stands for any text."""
+    sample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of traces that are taken, by the digest of the trace's id: the same ones on every server."""
+    book: str = ""
+    """Name of the book that gets the documents, to be judged; it is made where there is none. Default: documents are not kept."""
+    depth: Annotated[int, Field(ge=1, le=1000)] = 10
+    """First documents of each list that go into the book."""
+    most_documents: Annotated[int, Field(ge=1)] = 20_000
+    """Documents that the book may have; further ones are dropped and counted."""
+    body_mb: Annotated[float, Field(gt=0, le=256)] = 16.0
+    """Largest request in megabytes, unpacked."""
 
 
 LogForm = Literal["auto", "json", "text"]
@@ -411,6 +436,8 @@ class Workbench(TextSources):
     """Scheduled evaluations and experiments, by name."""
     intake: Intake = Field(default_factory=Intake)
     """What is done to production queries before they are stored."""
+    traces: TracesConfig = Field(default_factory=TracesConfig)
+    """What is taken of the spans that applications send."""
     jobs: JobsConfig = Field(default_factory=JobsConfig)
     """How the server works on jobs."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -70,8 +70,17 @@ class Step:
     """Kinds of what was removed from the query."""
 
 
-def steps_of(span: Span) -> Iterator[Step]:
-    """The steps of a span; none where it is of no retriever and no reranker."""
+Redaction = Callable[[str], tuple[str, tuple[str, ...]]]
+"""From a query, to what may be kept of it and the kinds of what was removed."""
+
+
+def steps_of(span: Span, redact: Redaction | None = None) -> Iterator[Step]:
+    """The steps of a span; none where it is of no retriever and no reranker.
+
+    Args:
+        span: the span.
+        redact: of its query; None: all that Cranfield has patterns for.
+    """
     attributes = span.attributes
     kind = str(attributes.get(KIND, "")).upper()
     is_retriever = (
@@ -81,7 +90,8 @@ def steps_of(span: Span) -> Iterator[Step]:
     )
     if not is_retriever and kind != "RERANKER":
         return
-    query, removed = _redacted(_first_text(attributes, _QUERIES if is_retriever else _RERANKER_QUERIES))
+    text = _first_text(attributes, _QUERIES if is_retriever else _RERANKER_QUERIES)
+    query, removed = (redact or _redacted)(text)
     step = Step(
         "retriever",
         span.name,

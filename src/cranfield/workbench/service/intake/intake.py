@@ -21,14 +21,13 @@ from cranfield.base.errors import UsageError
 from cranfield.base.redaction import is_only_placeholders
 from cranfield.books.database.engine import Clock, day_of
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
-from cranfield.workbench.config import Intake
+from cranfield.workbench.config import SOURCE_PATTERN, Intake
 from cranfield.workbench.service.intake.reading import LONGEST_LINE, DropReason, LogError, LoggedQuery, Reader
 from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor
 from cranfield.workbench.service.store.queries import KnownBatch, ProductionQueries
 
 RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
-SOURCE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _ROUNDS = 20_000
 """Rounds of the digest of a beginning: with few, the text of a short log could be found by trying."""
 _READ_BYTES = 1 << 20
@@ -85,7 +84,7 @@ class Taking:
     def batch(self, records: Iterable[LoggedQuery | DropReason], key: str = "") -> IntakeCounts:
         """Take in records, all or none of them. With a key they count once."""
         for record in records:
-            self._take(record)
+            self.take(record)
         digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         self._store(KnownBatch(f"key:{digest}") if key else None)
         return self.counts
@@ -104,7 +103,7 @@ class Taking:
                     if known is not None and lines.n_bytes <= known.offset:
                         self.counts.n_known += 1
                         continue
-                    self._take(record)
+                    self.take(record)
                     if self._pending.n_read >= RECORDS:
                         known = self._store_read(lines, known)
             if self._pending.n_read:
@@ -132,15 +131,22 @@ class Taking:
                     found = batch
         return found
 
-    def _take(self, record: LoggedQuery | DropReason) -> None:
+    def take(self, record: LoggedQuery | DropReason) -> str | None:
+        """Take in a record, which `batch` stores; its redacted text, or None where it is dropped."""
         pending = self._pending
         kept = record if isinstance(record, DropReason) else self._kept(record)
         if isinstance(kept, DropReason):
             pending.dropped[kept] += 1
-            return
+            return None
         text, n, day = kept
         pending.n_kept += 1
         pending.texts[day.isoformat(), text] += n
+        return text
+
+    def redacted(self, record: LoggedQuery) -> str | None:
+        """The redacted text of a record that is not taken in; None of one that would be dropped."""
+        kept = self._kept(record)
+        return None if isinstance(kept, DropReason) else kept[0]
 
     def _store(self, batch: KnownBatch | None, replaced: KnownBatch | None = None) -> None:
         """Store what was taken since the last time, unless the batch is known."""
