@@ -33,7 +33,7 @@ KERNEL := setup.py $(wildcard src/cranfield/ranking/kernel/*.[ch])
 # Seconds of `make fuzz`.
 FUZZ_SECONDS ?= 30
 
-.PHONY: help setup lock demo test test-all test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release standalone clean
+.PHONY: help setup lock demo test test-all test-frameworks test-spark test-wheel test-without-compiler test-real-model test-peers fuzz check format docs screenshots bench bench-scale release standalone clean
 
 help:  ## say what each target does
 	@grep -hE '^[a-z-]+:.*  ## ' $(MAKEFILE_LIST) | sed -E 's/:.*  ## /\t/' | expand -t 14
@@ -57,10 +57,14 @@ test-all: setup  ## run every test: also simulations, fuzzing, large parity test
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES) $(LANGUAGE_PACKAGES)
 	@$(PYTEST) $(ARGS)
 	@$(MAKE) --no-print-directory test-spark ARGS=
+	@$(MAKE) --no-print-directory test-frameworks ARGS=
 
 test-spark: setup  ## run the tests of Spark, on this machine and on a cluster of its own, whose executors are killed
 	@scripts/system-packages.sh $(SPARK_PACKAGES)
 	@scripts/test-spark.sh $(ARGS)
+
+test-frameworks: setup  ## run the tests of the adapters to LangChain, LlamaIndex, Haystack, sentence-transformers, PyTerrier and others
+	@scripts/test-frameworks.sh $(ARGS)
 
 test-wheel: setup  ## build the wheel, install it in a fresh environment, and test its contents, the kernel and the commands
 	@scripts/test-wheel.sh $(PYTEST_PARALLEL) $(ARGS)

@@ -22,12 +22,13 @@ BROUGHT_BY = {
     "mcp-types": "mcp",
     "openai": "pydantic-ai-slim",
     "h2": "httpx2",
+    "protobuf": "opentelemetry-proto",
     "hpack": "httpx2",
     "starlette": "fastapi",
 }
 """Libraries that are part of another one's interface, and come with it in the one version that fits."""
-HOSTS = {"pytest"}
-"""Programs that load a part of the package: they are there when it is imported."""
+HOSTS = {"ir_measures", "llama_index", "pytest", "sentence_transformers", "torch", "tqdm"}
+"""Programs and libraries that use a part of the package: they are there when it is imported."""
 OF_CALLERS = {"pandas", "polars"}
 """Types of frames that a caller asks for; imported by the method that makes one, which says what to install."""
 LOADED_BY_ANOTHER = {"python-multipart"}
@@ -35,7 +36,7 @@ LOADED_BY_ANOTHER = {"python-multipart"}
 STARTED = {"ty"}
 """Programs in a wheel: started, not imported."""
 TO_COME = {"alembic"}
-NOT_INSTALLED = {"pyspark": "pyspark", "py4j": "pyspark"}
+NOT_INSTALLED = {"datasets": "datasets", "pyspark": "pyspark", "py4j": "pyspark"}
 """Modules to libraries that `make setup` leaves out, because their tests alone install them."""
 BY_NAME = {grammar.module for grammar in GRAMMARS.values()}
 """Imported by a name in a table."""
@@ -116,4 +117,4 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
     for path in PACKAGE.rglob("*.py"):
         named |= set(re.findall(r"for_extra\(.*?, \"(\w+)\"\)", path.read_text(encoding="utf-8")))
     assert named <= set(EXTRAS)
-    assert set(EXTRAS) - named <= {"web", "agents", "benefit"}
+    assert set(EXTRAS) - named <= {"web", "agents", "benefit", "traces"}

@@ -38,6 +38,8 @@ PAGES = sorted(
     for path in (*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md"))
     if not {"_build", "generated"} & set(path.relative_to(CHECKOUT).parts)
 )
+FRAMEWORK_PAGES = {"docs/how-to/frameworks.md"}
+"""Those that need frameworks: tests/frameworks runs them."""
 SLOW_PAGES = {
     f"docs/how-to/{name}.md"
     for name in (
@@ -208,7 +210,12 @@ def failures(document: Document) -> list[str]:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page for page in PAGES]
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page in SLOW_PAGES else page
+        for page in PAGES
+        if page not in FRAMEWORK_PAGES
+    ],
 )
 def test_the_examples_of_a_page_have_the_output_it_shows(page: str, request: pytest.FixtureRequest) -> None:
     if data := DATA_PAGES.get(page):

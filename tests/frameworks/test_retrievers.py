@@ -145,7 +145,6 @@ measures: [nDCG@10, RR]
 systems:
   langchain: {python: "my_rag:retriever"}
   method: {python: "my_rag:retriever.ainvoke"}
-  llama: {python: "my_rag:nodes"}
   made: {python: "my_rag:made", with: {name: pipeline}}
 """
 QUERIES = """
@@ -165,7 +164,7 @@ def test_a_config_names_them_and_factories_of_them(tmp_path, call):
     done = call("run", "--out", "out", folder=tmp_path, HAYSTACK_TELEMETRY_ENABLED="False")
     assert done.returncode in {0, 4}, done.stdout + done.stderr
     runs = {path.stem: path for path in (tmp_path / "out").rglob("*.jsonl")}
-    for name in ("langchain", "method", "llama", "made"):
+    for name in ("langchain", "method", "made"):
         answers = [json.loads(line) for line in runs[name].read_text().splitlines()[1:]]
         assert [answer["hits"][0]["id"] for answer in answers] == ["kb/bikes.md", "kb/keys.md"], name
 

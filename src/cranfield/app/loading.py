@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageError, did_you_mean, shorten
 from cranfield.base.words import join_first, printable
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
+<<<<<<< HEAD
 from cranfield.formats.io.files import is_there, meta_path, shown
+=======
+from cranfield.formats.io.files import meta_path, shown
+from cranfield.formats.registry import CATALOGUE, HUB
+>>>>>>> 109d3329
 from cranfield.formats.sniff import detect_format, read_query_list, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info
@@ -54,6 +59,7 @@ _HEAD = 4096
 _OWN = re.compile(r"""^["']?cranfield_testset["']?\s*:|["']cranfield_testset["']\s*:""", re.MULTILINE)
 _NAME = re.compile(r"""^\s*["']?name["']?\s*:\s*["']?([^"'#\r\n,]+?)["']?\s*(?:[#,].*)?$""", re.MULTILINE)
 _NO_NAME = re.compile(r"[/\\:*?]")
+_OF_CATALOGUE = re.compile(rf"(?:(?P<folder>.*)/)?(?P<mark>{CATALOGUE}|{HUB})(?P<name>.+)", re.DOTALL)
 _SUFFIXES = (".yaml", ".yml", ".json", ".jsonl", ".csv", ".tsv", ".qrels", ".txt")
 _OTHERS = (".meta.json", ".schema.json")
 
@@ -72,6 +78,19 @@ def can_be_name(given: Path) -> bool:
     return not (_NO_NAME.search(name) or name in {"", "-", ".", ".."} or is_there(given))
 
 
+def catalogue_name(given: Path) -> Path:
+    """A name of a catalogue (`ir_datasets:NAME`, `hf:NAME`) that was joined to the folder of a config; any other path as it is.
+
+    Of `hf:` and a folder, the folder is relative to that of the config.
+    """
+    found = _OF_CATALOGUE.fullmatch(str(given))
+    if found is None or given.exists():
+        return given
+    inside = Path(found["folder"] or "", found["name"].split(":")[0])
+    name = f"{found['folder']}/{found['name']}" if found["folder"] and inside.is_dir() else found["name"]
+    return Path(found["mark"] + name)
+
+
 def named_testset(given: Path, config: Path | None = None) -> Path:
     """The path of a test set that is given by its path or by its name.
 
@@ -85,6 +104,7 @@ def named_testset(given: Path, config: Path | None = None) -> Path:
     Raises:
         UsageError: there is no such file, and no set of that name; lists the names. Or several files have it.
     """
+    given = catalogue_name(given)
     if not can_be_name(given) or given.suffix in _SUFFIXES:
         return given
     name = str(given)

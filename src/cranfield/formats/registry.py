@@ -203,6 +203,12 @@ _SHARED = frozenset({"grades", "levels", "zeros", "texts", "barren"})
 _GAINS = (0.0, float("inf"))
 CATALOGUE = "ir_datasets:"
 """What a path begins with that is a name of that catalogue and no file."""
+HUB = "hf:"
+"""What a path begins with that is a data set in the layout of Hugging Face's hub: a name, or a folder."""
+HUB_FOLDERS = ("corpus", "queries", "qrels")
+SAVED = ("dataset_dict.json", "state.json")
+"""Files of a folder that `datasets` saved."""
+_CARD = re.compile(r"""config_name:\s*["']?[\w-]*queries""")
 
 QUERY = {*RUN_COLUMNS["query_id"]}
 DOCUMENT = {*JUDGMENT_COLUMNS["doc_id"]}
@@ -317,6 +323,22 @@ def _csv(*headers: tuple[str, ...]) -> Callable[[Head], bool]:
 
 def _is_catalogue(head: Head) -> bool:
     return not head.data and str(head.path).startswith(CATALOGUE)
+
+
+def _is_hub(head: Head) -> bool:
+    """Whether a path is a name of the hub, or a folder of queries and judgments as it has them."""
+    folder = head.path
+    if head.data or str(folder).startswith(HUB):
+        return not head.data
+    if not folder.is_dir() or next(folder.glob("qrels/*.tsv*"), None) is not None:
+        return False
+    queries = [sub for sub in folder.glob("*queries*") if sub.is_dir()]
+    if any((sub / name).is_file() for sub in queries for name in SAVED) or any(
+        next(sub.glob("*.parquet"), None) for sub in queries
+    ):
+        return True
+    card = folder / "README.md"
+    return card.is_file() and _CARD.search(card.read_text("utf-8", "replace")) is not None
 
 
 def _is_ltr(head: Head) -> bool:
@@ -440,6 +462,16 @@ CODE_SETS: tuple[Format, ...] = (
         source="cupertino, the queries of its search-quality audits",
         needs=frozenset({"texts"}),
         layout="table",
+    ),
+    Format(
+        "huggingface",
+        "testset",
+        "a data set as BEIR and MTEB have on Hugging Face's hub: its name (`hf:mteb/scifact`), or its folder",
+        _is_hub,
+        "cranfield.formats.tools.huggingface:read_hub_dataset",
+        holds=_SHARED - {"barren"} | {"unjudged", "fractions", "name"},
+        source="MTEB and BEIR: the configurations corpus, queries and qrels of their data sets",
+        is_folder=True,
     ),
     Format(
         "beir",

@@ -94,7 +94,8 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
         "queries-csv",
         "query-log",
     }  # see test_public_reports, test_annotations and test_traces
-    assert without == NAMED | read_only | {"parquet", "ir_datasets"}  # bytes like the other's; a name and no file
+    # bytes like the other's; names and no files
+    assert without == NAMED | read_only | {"parquet", "ir_datasets", "huggingface"}
 
 
 @pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv", "mapped", "mapped-run"}))

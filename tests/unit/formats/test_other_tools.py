@@ -100,6 +100,9 @@ def test_a_file_of_somebody_else_is_left_alone(data):
 def test_a_name_of_the_catalogue_is_no_file():
     assert claimed(b"", Path("ir_datasets:beir/scifact/test")) == ["ir_datasets"]
     assert claimed(b"x", Path("ir_datasets:x")) == []
+    hub = FORMATS["huggingface"]
+    assert hub.fits(Head(b"", Path("hf:mteb/scifact:dev")))
+    assert not hub.fits(Head(b"x", Path("hf:x")))
 
 
 def test_real_files_of_other_kinds_are_left_alone(shared_data):
@@ -117,7 +120,7 @@ def test_every_row_names_its_source_and_what_it_holds():
     assert [entry.name for entry in OTHER_TOOLS if "github.com/" not in entry.source] == []
     assert [entry.name for entry in OTHER_TOOLS if entry.writer and "grades" not in entry.holds] == []
     same = {name for names in SAME_FILES.values() for name in names}
-    elsewhere = {"ir_datasets", "quepid-book-csv", "label-studio", "argilla"}  # see test_annotations
+    elsewhere = {"huggingface", "ir_datasets", "quepid-book-csv", "label-studio", "argilla"}  # see test_annotations
     assert set(SAMPLES) == {entry.name for entry in OTHER_TOOLS} - same - elsewhere
 
 

@@ -9,7 +9,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -34,7 +34,7 @@ from cranfield.app.init.targets import (
     served_system,
     targets_of,
 )
-from cranfield.app.init.traces import surveys_of, trace_blocks, trace_systems
+from cranfield.app.init.traces import trace_section, trace_systems
 from cranfield.app.loading import load
 from cranfield.app.schemas import DEFAULT_SCHEMA, schema_named
 from cranfield.base.errors import (
@@ -261,7 +261,7 @@ def _file(target: TrialTarget) -> FoundFile:
     if path.is_file() and is_database(path):
         return FoundFile(target, "database", "a database of SQLite")
     if _format(path, "run", RunFormatError) is FORMATS["traces"]:
-        return FoundFile(target, "run", sentence_of(FORMATS["traces"]))
+        return FoundFile(target, "run", TRACES)
     kinds: tuple[tuple[Kind, type[CranfieldError]], ...] = (
         ("testset", TestSetError),
         ("run", RunFormatError),
@@ -291,6 +291,9 @@ def _format(path: Path, kind: Kind, error: type[CranfieldError]) -> Format | Non
 def sentence_of(found: Format) -> str:
     """What a file of a format is: `test set, format qrels`."""
     return f"{WHAT[found.kind]}, format {found.name}"
+
+
+TRACES = sentence_of(FORMATS["traces"])
 
 
 def written_path(path: Path, folder: Path) -> str:
@@ -645,7 +648,13 @@ def _systems(
             found.append(http_system(target, trial))
         else:
             inside = [file for file in files if file.target == target or file.path.parent == target.path]
-            found += [system for file in inside if file.role == "run" for system in _run_systems(file, chosen, trial)]
+            runs = [file for file in inside if file.role == "run"]
+            for file in runs:
+                if file.what == TRACES:
+                    place = written_path(split_part(file.path)[0], trial.folder)
+                    found += trace_systems(file.path, place, file.target.name, chosen.testset)
+                else:
+                    found.append(_run_system(file, chosen, trial))
             for file in inside:
                 if file.role == "database":
                     found += database_systems(file.target, written_path(file.path, trial.folder), trial)
@@ -668,15 +677,6 @@ def _server(targets: Sequence[TrialTarget]) -> TrialTarget | None:
         message = "{port} in an address is the port of a program that is started"
         raise UsageError(message, path=addresses[0], expected=expected, got=got)
     return commands[0]
-
-
-def _run_systems(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> Iterator[FoundSystem]:
-    """A run file; of traces, each of their steps."""
-    if file.what != sentence_of(FORMATS["traces"]):
-        yield _run_system(file, chosen, trial)
-        return
-    place = written_path(split_part(file.path)[0], trial.folder)
-    yield from trace_systems(file.path, place, file.target.name, chosen.testset)
 
 
 def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSystem:
@@ -824,9 +824,7 @@ def init_document(result: InitResult) -> Document:
     ]
     if not result.is_judged:
         blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
-    surveys = surveys_of(list(result.systems.values()))
-    of_traces = [block for survey in surveys for block in trace_blocks(survey)]
-    traces = (Section("traces", "Traces", tuple(of_traces)),) if of_traces else ()
+    traces, of_traces = trace_section(list(result.systems.values()))
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
         subtitle=(),
@@ -838,7 +836,7 @@ def init_document(result: InitResult) -> Document:
             "judged": result.is_judged,
             "systems": {name: dict(system.settings) for name, system in result.systems.items()},
             "notes": notes,
-            **({"traces": [asdict(survey) for survey in surveys]} if surveys else {}),
+            **of_traces,
             "next": next_commands(result),
         },
     )

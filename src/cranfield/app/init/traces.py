@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from cranfield.app.init.shape import FoundSystem
@@ -15,7 +15,7 @@ from cranfield.formats.io.files import shown
 from cranfield.formats.traces.runs import Choice, choice_of, read_steps, run_of
 from cranfield.formats.traces.survey import StepSurvey, TraceSurvey, survey_of
 from cranfield.model import TestSet
-from cranfield.reporting.document import Block, Bullets, Code
+from cranfield.reporting.document import Block, Bullets, Code, Section
 from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
 
@@ -65,12 +65,16 @@ def _name(run: str, file: Path) -> str:
     return run.removeprefix(f"{file.stem}-") or file.stem
 
 
-def surveys_of(systems: Sequence[FoundSystem]) -> list[TraceSurvey]:
-    """What each file of traces holds, once."""
-    return list(dict.fromkeys(system.traces for system in systems if system.traces is not None))
+def trace_section(systems: Sequence[FoundSystem]) -> tuple[tuple[Section, ...], dict[str, object]]:
+    """What each file of traces holds: a section of the report, and its data; nothing where there is none."""
+    surveys = dict.fromkeys(system.traces for system in systems if system.traces is not None)
+    if not surveys:
+        return (), {}
+    blocks = tuple(block for survey in surveys for block in _blocks(survey))
+    return (Section("traces", "Traces", blocks),), {"traces": [asdict(survey) for survey in surveys]}
 
 
-def trace_blocks(survey: TraceSurvey) -> Iterator[Block]:
+def _blocks(survey: TraceSurvey) -> Iterator[Block]:
     """The steps of a file, what it holds, and the first commands."""
     columns: Columns[StepSurvey] = (
         Col("step", lambda step: step.kind),

@@ -41,7 +41,7 @@ class TraceSurvey:
 
     file: str
     n_spans: int
-    """Of all kinds."""
+    """Spans of all kinds."""
     n_traces: int
     steps: tuple[StepSurvey, ...]
     n_queries: int

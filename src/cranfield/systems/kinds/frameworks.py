@@ -28,7 +28,7 @@ class _Framework(NamedTuple):
     plain: str
     awaited: str
     arguments: Callable[[Any, str], Arguments]
-    """Of an object and its name."""
+    """Makes them of an object and its name."""
 
 
 def retriever_function(found: object, name: str) -> Callable[..., Any] | None:

@@ -25,7 +25,7 @@ PACKED = ".packed"
 """File in the folder that holds the test set that was read."""
 MAX_FILES = 1000
 """In an archive."""
-NOT_FROM_FILES = frozenset({"ir_datasets"})
+NOT_FROM_FILES = frozenset({"ir_datasets", "huggingface"})
 """Formats whose reader goes by a name and loads what is elsewhere."""
 _ENCRYPTED = 1
 _STEP = 1 << 20
@@ -90,6 +90,8 @@ def read_testset(task: UploadTask, path: Path) -> UploadOutcome:
     from cranfield.workbench.service.runs import pack_testset
 
     found = detect_format(path, "testset", task.format, TestSetError).name
+    if found in NOT_FROM_FILES:  # a folder whose card may name places of the server or of a network
+        raise TestSetError(f"an upload cannot have the format {found}", path=path.name, expected="the format of a file")
     stored = read_stored(path, task.format)
     if problems := [*_reaching(stored, path)]:
         raise TestSetError(problems)

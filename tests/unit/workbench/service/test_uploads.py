@@ -144,6 +144,12 @@ def test_databases_and_sql_are_refused_at_their_lines(reading: Callable[..., Upl
         ("two.zip", zipped({"a.yaml": OWN.encode(), "b.yaml": OWN.encode()}), {}, "the archive contains 2 files"),
         ("cut.zip", zipped({"a.yaml": OWN.encode()})[:-30], {}, ""),
         ("set.yaml", OWN.encode(), {"format": "ir_datasets"}, "an upload cannot have the format ir_datasets"),
+        (
+            "hub.zip",
+            zipped({"README.md": b"- config_name: queries\n", "queries.jsonl": b"{}\n", "qrels/test.jsonl": b"{}\n"}),
+            {},
+            "an upload cannot have the format huggingface",
+        ),
         ("set.yaml", OWN.encode(), {"format": "nope"}, "unknown test set format 'nope'"),
         ("set.yaml", OWN.replace("judgments: {d1: 1}", "patterns: [{regex: '(('}]").encode(), {}, ""),
     ],

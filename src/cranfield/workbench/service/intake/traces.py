@@ -46,7 +46,7 @@ class SpanFate(StrEnum):
 
     TAKEN = "taken"
     OTHER = "other"
-    """Of no retriever and no reranker, or of a name that is not taken."""
+    """Neither of a retriever nor of a reranker, or of a name that is not taken."""
     NOT_SAMPLED = "not_sampled"
     REPEATED = "repeated"
     """It came before."""
@@ -57,7 +57,7 @@ class SpanFate(StrEnum):
 
 
 REJECTED = frozenset({SpanFate.DROPPED})
-"""What the sender is told, as the protocol wants it: the rest is as it asked for, or not for this server."""
+"""What a response counts as rejected; the rest is taken, or deliberately left out."""
 
 
 class BusyError(Exception):
