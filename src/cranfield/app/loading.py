@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageError, did_you_mean, shorten
 from cranfield.base.words import join_first, printable
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
-<<<<<<< HEAD
 from cranfield.formats.io.files import is_there, meta_path, shown
-=======
-from cranfield.formats.io.files import meta_path, shown
 from cranfield.formats.registry import CATALOGUE, HUB
->>>>>>> 109d3329
 from cranfield.formats.sniff import detect_format, read_query_list, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
 from cranfield.model.note import Note, NoteKind, info

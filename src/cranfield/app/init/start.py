@@ -29,6 +29,7 @@ from cranfield.app.init.targets import (
     SAMPLE_WORD,
     command_system,
     database_systems,
+    headers_of,
     http_system,
     is_database,
     served_system,
@@ -592,7 +593,7 @@ def _inferred(
     is_queried = [target for target in targets if target.kind != "path" or _needs_query(target, files)]
     if chosen.keys and chosen.testset is not None and is_queried:
         require_texts(chosen.testset)
-    trial = Trial(folder, first, known_of(chosen), ask, K, _headers(headers))
+    trial = Trial(folder, first, known_of(chosen), ask, K, headers_of(headers))
     if not trial.queries and any(_needs_query(target, files) for target in targets):
         trial = replace(trial, queries=(Query("q1", ask("A query that returns results?", SAMPLE_WORD)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
@@ -601,18 +602,6 @@ def _inferred(
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
                                  hint="cranfield init qrels.txt old.run new.run"))  # fmt: skip
     return _Inferred(systems, chosen, files, trial)
-
-
-def _headers(written: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for header in written:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip() or not value.strip():
-            expected = "NAME: VALUE, such as 'Authorization: Bearer {env.TOKEN}'"
-            message = f"{{header}} is {shorten(header)}"
-            raise UsageError(message, expected=expected, parameters=("header",))
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:

@@ -100,6 +100,23 @@ def _target(argument: str) -> TrialTarget:
     raise UsageError(Problem("no such file, folder or program", path=given, expected=EXPECTED, hint=hint))
 
 
+def headers_of(written: Sequence[str]) -> dict[str, str]:
+    """Headers of requests from `NAME: VALUE`.
+
+    Raises:
+        UsageError: a text that is none.
+    """
+    found = {}
+    for header in written:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            expected = "NAME: VALUE, such as 'Authorization: Bearer {env.TOKEN}'"
+            message = f"{{header}} is {shorten(header)}"
+            raise UsageError(message, expected=expected, parameters=("header",))
+        found[name.strip()] = value.strip()
+    return found
+
+
 def _exists(given: str) -> bool:
     if os.path.exists(given):  # noqa: PTH110 - Path.exists raises where a command is too long for a name
         return True
