@@ -79,7 +79,7 @@ def read_spans(path: Path, error: type[CranfieldError], skipped: Counter[str] | 
         if _OTHER_SIGNALS & record.keys():
             counts["lines of logs or metrics"] += 1
             continue
-        found = _spans_of(record)
+        found = spans_of(record)
         if found is None:
             got = shorten(", ".join(map(str, record)))
             problems.add("no span", path=shown(path), line=line, expected=EXPECTED, got=got)
@@ -88,7 +88,7 @@ def read_spans(path: Path, error: type[CranfieldError], skipped: Counter[str] | 
     problems.raise_if_any()
 
 
-def _spans_of(record: Mapping[str, Any]) -> Iterator[Span] | None:
+def spans_of(record: Mapping[str, Any]) -> Iterator[Span] | None:
     """The spans that a record holds; None where it is none of those that are known."""
     for name in OTLP:
         if isinstance(record.get(name), list):

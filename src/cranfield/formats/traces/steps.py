@@ -111,6 +111,11 @@ def steps_of(span: Span, redact: Redaction | None = None) -> Iterator[Step]:
     yield _with_documents(replace(step, kind="reranker"), span, _listed(attributes, "reranker.output_documents"))
 
 
+def as_it_is(text: str) -> tuple[str, tuple[str, ...]]:
+    """For `steps_of`, where the caller redacts."""
+    return text, ()
+
+
 def root_query(span: Span) -> str:
     """What the first span of a trace was asked, redacted; empty where it does not say."""
     return _redacted(_first_text(span.attributes, _ROOT_QUERIES))[0]

@@ -89,14 +89,19 @@ class Taking:
         self._store(KnownBatch(f"key:{digest}") if key else None)
         return self.counts
 
-    def file(self, path: Path, reader: Reader) -> IntakeCounts:
+    def file(self, path: Path, reader: Reader, longest: int = LONGEST_LINE) -> IntakeCounts:
         """Take in a file, from where it was read to; `-` is standard input, which is not remembered.
+
+        Args:
+            path: the file.
+            reader: of its format.
+            longest: bytes of the longest line.
 
         Raises:
             LogError: it cannot be read, or another intake reads it.
         """
         with _locked(path):
-            lines = _Lines(is_remembered=str(path) != STDIN)
+            lines = _Lines(is_remembered=str(path) != STDIN, longest=longest)
             known = self._known_beginning(path) if lines.is_remembered else None
             with opened(path, LogError) as stream, closing(lines.of(stream)) as texts:
                 for record in _records(reader, texts, lines):
@@ -211,7 +216,8 @@ def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[Lo
 class _Lines:
     """The lines of a stream as texts, with the bytes read so far and their digest."""
 
-    def __init__(self, *, is_remembered: bool) -> None:
+    def __init__(self, *, is_remembered: bool, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
         self.is_remembered = is_remembered
         """The rest is read another time: a last line without an end is left to it."""
         self.digest = sha256()
@@ -223,10 +229,10 @@ class _Lines:
 
     def of(self, stream: BinaryIO) -> Generator[str, None, None]:
         """The lines with their ends, those that are no text empty."""
-        while data := stream.readline(LONGEST_LINE):
+        while data := stream.readline(self._longest):
             digest, n_bytes, last = self.digest.copy(), len(data), data
             digest.update(data)
-            while not last.endswith(b"\n") and (more := stream.readline(LONGEST_LINE)):
+            while not last.endswith(b"\n") and (more := stream.readline(self._longest)):
                 digest.update(more)
                 n_bytes, last = n_bytes + len(more), more
             if self.is_remembered and not last.endswith(b"\n"):

@@ -11,7 +11,6 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -22,11 +21,11 @@ from cranfield.books.pool_file import Pool, PooledItem, PooledQuery
 from cranfield.books.settings import BookSettings
 from cranfield.books.store.schema import BookState
 from cranfield.formats.traces.spans import Span
-from cranfield.formats.traces.steps import Step, steps_of
+from cranfield.formats.traces.steps import Step, as_it_is, steps_of
 from cranfield.judging.pools.results import is_storable
 from cranfield.model.query_ids import content_id
 from cranfield.workbench.service.intake.intake import Taking
-from cranfield.workbench.service.intake.reading import LoggedQuery
+from cranfield.workbench.service.intake.reading import LoggedQuery, day_of_ns, trace_digest
 
 if TYPE_CHECKING:
     from cranfield.books.store.values import BookInfo
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 AT_A_TIME = 4
 """Requests that are worked on; a further one is refused, and sent again by the exporter."""
 REMEMBERED = 100_000
-"""Spans that are recognised when they are sent again, by a digest."""
+"""Spans, and queries of traces, that are recognised when they are sent again, by a digest."""
 MAX_TEXT_CHARS = 20_000
 """Characters of the text of a document that are kept in a book."""
 MAX_ID_CHARS = 1_000
@@ -117,10 +116,13 @@ class TraceReceiver:
                 fates[fate] += 1
         taking = Taking(self._service.queries, self._service.workbench.intake, config.source, self._service.clock)
         pooled: list[tuple[str, Step]] = []
+        queries: dict[bytes, None] = {}
         for span, steps in chosen:
-            # A reranker repeats the query of its retriever: it gives documents alone.
-            asks = steps[0].kind == "retriever"
-            record = LoggedQuery(steps[0].query, day=_day(span.start_ns))
+            # A query counts once for a trace, which may search several times and rerank.
+            sent = trace_digest(span.trace_id, steps[0].query)
+            asks = steps[0].kind == "retriever" and sent not in self._known and sent not in queries
+            queries[sent] = None
+            record = LoggedQuery(steps[0].query, day=day_of_ns(span.start_ns))
             text = taking.take(record) if asks else taking.redacted(record)
             fates[SpanFate.DROPPED if text is None else SpanFate.TAKEN] += 1
             if text is not None:
@@ -132,15 +134,14 @@ class TraceReceiver:
             self.counts.spans += fates
             self.counts.documents_added += added
             self.counts.documents_dropped += dropped
-            for span, _ in chosen:
-                self._known[_digest(span)] = None
+            self._known |= dict.fromkeys(_digest(span) for span, _ in chosen) | queries
             while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
         return fates
 
     def _fate(self, span: Span) -> tuple[SpanFate, list[Step]]:
         config = self._service.workbench.traces
-        steps = list(steps_of(span, redact=_as_it_is))
+        steps = list(steps_of(span, redact=as_it_is))
         if not steps or not any(fnmatchcase(span.name, name) for name in config.names):
             return SpanFate.OTHER, []
         if not is_sampled(span.trace_id, config.sample):
@@ -199,11 +200,6 @@ def _empty(name: str, depth: int) -> Pool:
     return Pool(name=name, method="traces", depth=depth, runs=(), queries=(), items=())
 
 
-def _as_it_is(text: str) -> tuple[str, tuple[str, ...]]:
-    """The intake redacts, by the operator's patterns."""
-    return text, ()
-
-
 def _fields(given: object, title: str | None) -> dict[str, object]:
     """What is known of a document, as far as a database holds it."""
     found = {"title": title, **given} if isinstance(given, dict) else {"title": title}
@@ -215,7 +211,7 @@ def _fields(given: object, title: str | None) -> dict[str, object]:
 
 
 def _digest(span: Span) -> bytes:
-    return sha256(f"{span.trace_id} {span.span_id}".encode("utf-8", "surrogatepass")).digest()[:16]
+    return trace_digest(span.trace_id, f"span {span.span_id}")
 
 
 def is_sampled(trace_id: str, share: float) -> bool:
@@ -227,10 +223,3 @@ def is_sampled(trace_id: str, share: float) -> bool:
     """
     number = int.from_bytes(sha256(trace_id.lower().encode("utf-8", "surrogatepass")).digest()[:8], "big")
     return number < share * 2.0**64
-
-
-def _day(start_ns: int) -> date | None:
-    try:
-        return datetime.fromtimestamp(start_ns / 10**9, UTC).date() if start_ns > 0 else None
-    except (ValueError, OverflowError, OSError):
-        return None
