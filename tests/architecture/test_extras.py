@@ -22,6 +22,7 @@ BROUGHT_BY = {
     "mcp-types": "mcp",
     "openai": "pydantic-ai-slim",
     "h2": "httpx2",
+    "protobuf": "opentelemetry-proto",
     "hpack": "httpx2",
     "starlette": "fastapi",
 }
@@ -116,4 +117,4 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
     for path in PACKAGE.rglob("*.py"):
         named |= set(re.findall(r"for_extra\(.*?, \"(\w+)\"\)", path.read_text(encoding="utf-8")))
     assert named <= set(EXTRAS)
-    assert set(EXTRAS) - named <= {"web", "agents", "benefit"}
+    assert set(EXTRAS) - named <= {"web", "agents", "benefit", "traces"}

@@ -270,7 +270,7 @@ def _score_collected(
     if extra and len(extra) == len(run.answers):
         raise no_common_query(testset.name, testset.query_ids, extra)
     extra += run.extra_queries
-    warnings = [*by_name, *_extra_queries(extra), *_ordered_ties(run, rules)]
+    warnings = [*run.notes, *by_name, *_extra_queries(extra), *_ordered_ties(run, rules)]
     if run.testset_digest is not None and run.testset_digest != testset.digest:
         warnings.append("the run was collected on another version of this test set (the digests differ)")
     rank = partial(rank_run, testset, run, missing=given.missing or "zero", depth=given.depth, keep=given.keep)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from cranfield.base.errors import CranfieldError, Problem, TestSetError, UsageError, did_you_mean, shorten
 from cranfield.base.words import join_first, printable
 from cranfield.evaluation.options.blocks import NO_OPTIONS, TestSetOptions
-from cranfield.formats.io.files import meta_path, shown
+from cranfield.formats.io.files import is_there, meta_path, shown
 from cranfield.formats.registry import CATALOGUE, HUB
 from cranfield.formats.sniff import detect_format, read_query_list, read_testset
 from cranfield.model import LETTERS, QUERY_CLASSES, Query, TestSet, class_named
@@ -71,7 +71,7 @@ def project_config(given: Path | None = None) -> Path | None:
 def can_be_name(given: Path) -> bool:
     """Whether a path that is not there may be a name: it has no folder and no pattern, and is not `-`."""
     name = str(given)
-    return not (_NO_NAME.search(name) or name in {"", "-", ".", ".."} or given.exists())
+    return not (_NO_NAME.search(name) or name in {"", "-", ".", ".."} or is_there(given))
 
 
 def catalogue_name(given: Path) -> Path:

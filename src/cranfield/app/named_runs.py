@@ -18,6 +18,7 @@ from cranfield.base.errors import ConfigError, CranfieldError, Problem, UsageErr
 from cranfield.base.words import and_list
 from cranfield.config import Config, load_config
 from cranfield.evaluation.testset.check_judgments import Answers
+from cranfield.formats.io.files import is_there
 from cranfield.model import DEFAULT_CONVENTION, Hit, TestSet, convention_named
 
 _HEADER_BYTES = 1024 * 1024
@@ -203,8 +204,9 @@ def named_runs(runs: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for text in runs:
         name, equals, place = text.partition("=")
-        path = Path(place) if equals and not Path(text).exists() else Path(text)
-        name = name if equals and not Path(text).exists() else path.stem
+        is_named = equals and not is_there(Path(text))
+        path = Path(place) if is_named else Path(text)
+        name = name if is_named else path.stem
         if name in found:
             raise UsageError(f"two runs are called {name!r}", hint="name them: {runs=NAME=FILE}", parameters=("runs",))
         found[name] = path

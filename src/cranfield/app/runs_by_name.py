@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from cranfield.base.errors import NoCommonQueryError
+from cranfield.base.redaction import redact_text
 from cranfield.base.words import shown_id
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.model import Answer, Criteria, Hit, Outcome, Run, TestSet
@@ -23,6 +24,8 @@ def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
     """A collected run with the ids of a test set where it names queries or documents otherwise, and the caveats of that."""
     run, by_own = _with_own_ids(testset, run)
     names, how = ids_by_text(testset, run.answers), BY_TEXT
+    if run.redacted:
+        names = _by_redacted(testset, run.answers) | names
     if not names:
         names, how = ids_by_row(testset, run.answers), BY_ROW
     if not names:
@@ -33,6 +36,16 @@ def with_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:
         logs={names.get(query_id, query_id): log for query_id, log in run.logs.items()},
     )
     return named, (*by_own, _caveat(run.name, how))
+
+
+def _by_redacted(testset: TestSet, given: Mapping[str, Answer]) -> dict[str, str]:
+    """Given texts to the queries whose redacted text each is: those of traces are redacted, with single blanks."""
+    if any(name in testset.by_id for name in given):
+        return {}
+    by_text: dict[str, list[str]] = {}
+    for query in testset.queries:
+        by_text.setdefault(redact_text(query.text)[0], []).append(query.id)
+    return {name: by_text[name][0] for name in given if len(by_text.get(name, ())) == 1}
 
 
 def _with_own_ids(testset: TestSet, run: Run) -> tuple[Run, tuple[str, ...]]:

@@ -30,7 +30,7 @@ from cranfield.evaluation.snapshot import (
     snapshot_text,
 )
 from cranfield.evaluation.testset.split import evaluated_part
-from cranfield.formats.io.files import decode, read_bytes, refusal, write_text
+from cranfield.formats.io.files import decode, is_there, read_bytes, refusal, write_text
 from cranfield.model import Run, TestSet
 
 DEFAULT = Path("cranfield-snapshot.txt")
@@ -94,7 +94,7 @@ def snapshot_run(
     words = [_word(testset), _word(run), *(["--testset-format", testset_format] if testset_format else [])]
     words += [word for pair in command_words(scoring, {"convention", "duplicates", "run_format"}) for word in pair]
     targets, problems = _targets([((), "")], words, wanted, overrides)
-    problems += [] if run.exists() else [refusal(run, FileNotFoundError())]
+    problems += [] if is_there(run) else [refusal(run, FileNotFoundError())]
     with _joined(problems):
         queries = load_file(testset, testset_format, overrides.options, judged=False)
         queries = queries if overrides.options.part is not None else evaluated_part(queries)

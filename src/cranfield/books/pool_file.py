@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-PoolMethod = Literal["depth", "stratified", "budget", "holes"]
+PoolMethod = Literal["depth", "stratified", "budget", "holes", "traces"]
 
 
 class _Record(BaseModel):

@@ -50,7 +50,9 @@ def resolve_testsets(kwargs: dict[str, Any], config: Path | None) -> None:
     """Put the path of a test set in the place of its name."""
 
     def resolved(given: Any) -> Any:
-        if not isinstance(given, Path) or given.exists():
+        from cranfield.formats.io.files import is_there
+
+        if not isinstance(given, Path) or is_there(given):
             return given
         from cranfield.app.loading import named_testset
 
@@ -138,7 +140,9 @@ def _place(spec: str) -> str:
 
 
 def _may_be_name(spec: str) -> bool:
-    if Path(spec).exists():
+    from cranfield.formats.io.files import is_there
+
+    if is_there(Path(spec)):
         return False
     from cranfield.app.loading import can_be_name
 
@@ -149,8 +153,10 @@ def _replaced(value: Any, found: Mapping[str, Path]) -> Any:
     """The runs of a parameter, with paths in the place of names."""
     if isinstance(value, list | tuple):
         return type(value)(_replaced(part, found) for part in value)
+    from cranfield.formats.io.files import is_there
+
     path = found.get(_place(str(value)))
-    if path is None or Path(value).exists():
+    if path is None or is_there(Path(value)):
         return value
     return path if isinstance(value, Path) else str(value).removesuffix(_place(str(value))) + str(path)
 

@@ -47,6 +47,7 @@ from cranfield.formats.registry import (
     top_keys,
 )
 from cranfield.formats.testsets.names import LISTS, plain
+from cranfield.formats.traces.recognised import TRACES, is_traces
 from cranfield.model import TestSet
 
 _TESTSET_KEY = re.compile(rb"""(^|[{,\n\r])[ \t]*["']?(cranfield_testset|queries)["']?[ \t\r\n]*:""")
@@ -305,7 +306,7 @@ OWN = (
     ),
 )
 
-FORMATS = {entry.name: entry for entry in (*CODE_SETS, *OTHER_TOOLS, *OWN)}
+FORMATS = {entry.name: entry for entry in (*CODE_SETS, *TRACES, *OTHER_TOOLS, *OWN)}
 """Every format by name, in the order in which they are tried: what says more of itself first. A key `queries` alone may be
 our own test set, and a table of four columns may look like qrels; texts of queries look like much else (see `_tried`)."""
 
@@ -451,7 +452,8 @@ def _is_mapped(entry: Format | None, head: Head) -> bool:
     """Whether a file is of no format of test sets, and its fields can be mapped."""
     is_near_native = entry is not None and entry.fits is _is_yaml
     if (
-        b'"cranfield_' in head.data
+        (entry is not None and entry.fits is is_traces)
+        or b'"cranfield_' in head.data
         or b"cranfield_testset" in head.data
         or (is_near_native and _is_native(head) and b"judgments" in head.data)
     ):
@@ -532,7 +534,8 @@ def _tried(kind: Kind) -> list[Format]:
     """Formats in the order they are tried. Lines of texts look like much else: they are asked last where not meant."""
     texts = [entry for entry in FORMATS.values() if entry.kind == "queries"]
     others = [entry for entry in FORMATS.values() if entry.kind != "queries"]
-    others.sort(key=lambda entry: entry.fits is not _is_parquet)  # its bytes may look like columns
+    # The bytes of a Parquet file may look like columns; that of spans is recognised by its columns.
+    others.sort(key=lambda entry: 0 if entry.fits is is_traces else 1 if entry.fits is _is_parquet else 2)
     return [*texts, *others] if kind == "queries" else [*others, *texts]
 
 

@@ -20,7 +20,7 @@ from cranfield.evaluation.compare import compare
 from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitivity, Variation
 from cranfield.evaluation.values import Comparison, Evaluation
-from cranfield.formats.io.files import opened, stem
+from cranfield.formats.io.files import is_there, opened, stem
 from cranfield.judging.book.freeze import persons_table
 from cranfield.judging.book.grades import (
     BookContents,
@@ -73,7 +73,7 @@ def named_file(spec: str) -> tuple[str, Path]:
         UsageError: there is no name before the `=`.
     """
     name, equals, place = spec.partition("=")
-    if not equals or Path(spec).exists():
+    if not equals or is_there(Path(spec)):
         return "", Path(spec)
     if not name.strip() or not place:
         raise UsageError("a run without a name or a file", got=repr(spec), expected="NAME=FILE")

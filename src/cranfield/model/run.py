@@ -150,6 +150,10 @@ class Run(Displayed):
     """False where it was read from a table of results, which has no row for an answer without a result."""
     extra_queries: tuple[str, ...] = ()
     """Ids of the file that the answers were looked up in and that no query of the test set has; a thousand at most."""
+    notes: tuple[str, ...] = ()
+    """What its reader chose and left out, sentences for people; not in a file of a run."""
+    redacted: bool = False
+    """Whether queries go by their redacted texts, as those of traces do."""
 
     def __hash__(self) -> int:
         """Hash of the name and the queries: equal runs have equal hashes."""

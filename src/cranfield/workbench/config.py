@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import Discriminator, Field, Tag
 
 from cranfield.base.errors import ConfigError, CranfieldError, Problem, ProblemList, shorten
+from cranfield.base.redaction import MIN_DIGITS, PLACEHOLDER_NAME, REDACTION_NAMES, RedactionName
 from cranfield.config.documents import TextSources, missing_files
 from cranfield.config.load import null_characters, placed
 from cranfield.config.reading import ExpressionError, compile_regex, compiles
@@ -112,11 +113,7 @@ Allowed = Annotated[
 Tunable = dict[Text, Annotated[dict[Text, Allowed], Field(min_length=1), checked(_check_places)]]
 """System to place in it, with dots as in `grid:` (`params.boost`, `fusion.weights.bm25`), to a range or a list of values."""
 
-RedactionName = Literal["url", "secret", "email", "iban", "card", "phone", "ssn", "digits"]
-REDACTION_NAMES: tuple[RedactionName, ...] = get_args(RedactionName)
-"""Patterns that are part of Cranfield, in the order in which they are applied."""
 COMBINED = r'^\S+ \S+ \S+ \[(?P<time>[^\]]+)\] "(?:GET|POST) (?P<url>[^ "]+)'
-PLACEHOLDER_NAME = r"[a-z][a-z0-9_]{0,29}"
 
 
 def compile_line_pattern(text: str) -> re.Pattern[str]:
@@ -160,6 +157,10 @@ class LogFormat(Strict):
     """Format of the time, in codes of strptime."""
 
 
+SOURCE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+"""Name of a source of production queries."""
+
+
 class Intake(Strict):
     """Production queries: what is removed from them, and how long they are kept."""
 
@@ -167,7 +168,7 @@ class Intake(Strict):
     """Days that a query is kept."""
     redact: list[RedactionName] = Field(default_factory=lambda: list(REDACTION_NAMES))
     """What is replaced by its name, such as `<email>`, before anything is stored; default: all."""
-    min_digits: Annotated[int, Field(ge=4, le=30)] = 9
+    min_digits: Annotated[int, Field(ge=4, le=30)] = MIN_DIGITS
     """`digits` are so many digits in a row, or more."""
     patterns: dict[
         Annotated[str, Field(pattern=f"^{PLACEHOLDER_NAME}$")], Annotated[str, compiles(compile_redaction)]
@@ -177,6 +178,27 @@ class Intake(Strict):
     """Characters of the longest query; longer ones are dropped and counted."""
     logs: dict[Name, LogFormat] = Field(default_factory=dict)
     """Formats of logs by name, besides `combined`."""
+
+
+class TracesConfig(Strict):
+    """Spans that applications send to `/v1/traces` (OTLP over HTTP): their queries go through the intake, and what was retrieved
+    may go into a book.
+    """
+
+    source: Annotated[str, Field(pattern=SOURCE_PATTERN)] = "traces"
+    """Name of the source of the queries."""
+    names: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=lambda: ["*"])
+    """Names of the spans of retrievers and rerankers that are taken; `*` stands for any text."""
+    sample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of traces that are taken, by the digest of the trace's id: the same ones on every server."""
+    book: str = ""
+    """Name of the book that gets the documents, to be judged; it is made where there is none. Default: documents are not kept."""
+    depth: Annotated[int, Field(ge=1, le=1000)] = 10
+    """First documents of each list that go into the book."""
+    most_documents: Annotated[int, Field(ge=1)] = 20_000
+    """Documents that the book may have; further ones are dropped and counted."""
+    body_mb: Annotated[float, Field(gt=0, le=256)] = 16.0
+    """Largest request in megabytes, unpacked."""
 
 
 LogForm = Literal["auto", "json", "text"]
@@ -414,6 +436,8 @@ class Workbench(TextSources):
     """Scheduled evaluations and experiments, by name."""
     intake: Intake = Field(default_factory=Intake)
     """What is done to production queries before they are stored."""
+    traces: TracesConfig = Field(default_factory=TracesConfig)
+    """What is taken of the spans that applications send."""
     jobs: JobsConfig = Field(default_factory=JobsConfig)
     """How the server works on jobs."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)

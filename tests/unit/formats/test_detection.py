@@ -87,16 +87,15 @@ def test_every_format_has_a_sample_or_has_to_be_named() -> None:
         "samples",
         "samples-run",
         "documents",
+        "traces",
+        "trace-queries",
         "json-run",
         "msmarco",
         "queries-csv",
         "query-log",
-    }  # see test_public_reports and test_annotations
-    assert without == NAMED | read_only | {
-        "parquet",
-        "ir_datasets",
-        "huggingface",
-    }  # bytes like the other's; a name and no file
+    }  # see test_public_reports, test_annotations and test_traces
+    # bytes like the other's; names and no files
+    assert without == NAMED | read_only | {"parquet", "ir_datasets", "huggingface"}
 
 
 @pytest.mark.parametrize("name", sorted(NAMED - {"quepid-book-csv", "mapped", "mapped-run"}))

@@ -332,7 +332,7 @@ def test_problems_of_telling_a_format(tmp_path: Path, name: str) -> None:
         ),
         (
             lambda: sniff_run("x", "yaml"),
-            "unknown run format 'yaml'; expected documents, json-run, jsonl, mapped-run, msmarco, parquet, run-table, samples-run, trec.",
+            "unknown run format 'yaml'; expected documents, json-run, jsonl, mapped-run, msmarco, parquet, run-table, samples-run, traces, trec.",
         ),
     ],
 )

@@ -114,7 +114,13 @@ def test_every_format_has_its_row() -> None:
     own = ("yaml", "qrels", "parquet-qrels", "subtopics", "judges", "preferences", "mapped")
     assert format_names("testset")[-len(own) :] == own
     assert format_names("run")[-4:] == ("jsonl", "trec", "parquet", "mapped-run")
-    assert format_names("queries") == ("topics", "queries-jsonl", "queries-csv", "queries-tsv", "query-log")
+    assert format_names("queries") == (
+        "topics",
+        "queries-jsonl",
+        "queries-csv",
+        "queries-tsv",
+        "query-log",
+    )
     assert [name for name, entry in FORMATS.items() if entry.read is None] == ["trec", "parquet"]
     assert all(name == entry.name for name, entry in FORMATS.items())
 

@@ -29,7 +29,7 @@ def convert_command(
 
     refuse_existing(out, force=force)
     found = read_run_file(run, None, convention)
-    for sentence in write_run(found, out, to):
+    for sentence in (*found.notes, *write_run(found, out, to)):
         note(f"note: {sentence}")
     n_empty = sum(not answer.hits for answer in found.answers.values())
     if n_empty and chosen_format(out, to, "run").name != "jsonl":

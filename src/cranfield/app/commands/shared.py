@@ -223,10 +223,10 @@ def load_and_evaluate(
 
 def _what_is_not_there(runs: Sequence[Path], measures: Sequence[str]) -> Iterable[Problem]:
     """Run files that are missing and measures that are none, to be reported with the first problem of a call."""
-    from cranfield.formats.io.files import refusal
+    from cranfield.formats.io.files import is_there, refusal
     from cranfield.measures.parse import parse_all
 
-    yield from (refusal(run, FileNotFoundError()) for run in runs if str(run) != "-" and not run.exists())
+    yield from (refusal(run, FileNotFoundError()) for run in runs if str(run) != "-" and not is_there(run))
     try:
         parse_all(measures)
     except CranfieldError as error:

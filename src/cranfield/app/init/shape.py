@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from cranfield.config.strict import REQUEST_PLACEHOLDERS, is_placeholder, placeholders
+from cranfield.formats.traces.survey import TraceSurvey
 from cranfield.model import Query, Scalar
 from cranfield.ranking.matching.criteria import FIELD_NAMES
 from cranfield.systems.calls.extract import load_json
@@ -87,6 +88,8 @@ class FoundSystem:
     """Path of a run file."""
     checks: Sequence[Settings] = ()
     """Preflight checks of config files beside its program, which are offered."""
+    traces: TraceSurvey | None = None
+    """What the file of traces holds that it is a step of."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,11 +29,13 @@ from cranfield.app.init.targets import (
     SAMPLE_WORD,
     command_system,
     database_systems,
+    headers_of,
     http_system,
     is_database,
     served_system,
     targets_of,
 )
+from cranfield.app.init.traces import trace_section, trace_systems
 from cranfield.app.loading import load
 from cranfield.app.schemas import DEFAULT_SCHEMA, schema_named
 from cranfield.base.errors import (
@@ -54,7 +56,7 @@ from cranfield.evaluation.options.blocks import TestSetOptions
 from cranfield.evaluation.requirements import requires_something
 from cranfield.evaluation.testset.expected import JudgedQuery, queries_of
 from cranfield.formats.io.delimited import JUDGMENT_COLUMNS, pattern_error, separator_of
-from cranfield.formats.io.files import decode, read_bytes, shown, stem, suffix_of, write_text
+from cranfield.formats.io.files import decode, read_bytes, shown, split_part, stem, suffix_of, write_text
 from cranfield.formats.registry import Format, Kind
 from cranfield.formats.sniff import FORMATS, WHAT, detect_format, read_queries
 from cranfield.formats.testsets.beir import QRELS
@@ -259,6 +261,8 @@ def _file(target: TrialTarget) -> FoundFile:
     path = target.path
     if path.is_file() and is_database(path):
         return FoundFile(target, "database", "a database of SQLite")
+    if _format(path, "run", RunFormatError) is FORMATS["traces"]:
+        return FoundFile(target, "run", TRACES)
     kinds: tuple[tuple[Kind, type[CranfieldError]], ...] = (
         ("testset", TestSetError),
         ("run", RunFormatError),
@@ -288,6 +292,9 @@ def _format(path: Path, kind: Kind, error: type[CranfieldError]) -> Format | Non
 def sentence_of(found: Format) -> str:
     """What a file of a format is: `test set, format qrels`."""
     return f"{WHAT[found.kind]}, format {found.name}"
+
+
+TRACES = sentence_of(FORMATS["traces"])
 
 
 def written_path(path: Path, folder: Path) -> str:
@@ -586,7 +593,7 @@ def _inferred(
     is_queried = [target for target in targets if target.kind != "path" or _needs_query(target, files)]
     if chosen.keys and chosen.testset is not None and is_queried:
         require_texts(chosen.testset)
-    trial = Trial(folder, first, known_of(chosen), ask, K, _headers(headers))
+    trial = Trial(folder, first, known_of(chosen), ask, K, headers_of(headers))
     if not trial.queries and any(_needs_query(target, files) for target in targets):
         trial = replace(trial, queries=(Query("q1", ask("A query that returns results?", SAMPLE_WORD)),))
     systems = _named([_with_doubt(system, trial) for system in _systems(targets, files, chosen, trial)])
@@ -595,18 +602,6 @@ def _inferred(
         raise UsageError(Problem("no system to evaluate", expected=f"besides the test set, {EXPECTED}",
                                  hint="cranfield init qrels.txt old.run new.run"))  # fmt: skip
     return _Inferred(systems, chosen, files, trial)
-
-
-def _headers(written: Sequence[str]) -> dict[str, str]:
-    found = {}
-    for header in written:
-        name, colon, value = header.partition(":")
-        if not colon or not name.strip() or not value.strip():
-            expected = "NAME: VALUE, such as 'Authorization: Bearer {env.TOKEN}'"
-            message = f"{{header}} is {shorten(header)}"
-            raise UsageError(message, expected=expected, parameters=("header",))
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
@@ -642,7 +637,13 @@ def _systems(
             found.append(http_system(target, trial))
         else:
             inside = [file for file in files if file.target == target or file.path.parent == target.path]
-            found += [_run_system(file, chosen, trial) for file in inside if file.role == "run"]
+            runs = [file for file in inside if file.role == "run"]
+            for file in runs:
+                if file.what == TRACES:
+                    place = written_path(split_part(file.path)[0], trial.folder)
+                    found += trace_systems(file.path, place, file.target.name, chosen.testset)
+                else:
+                    found.append(_run_system(file, chosen, trial))
             for file in inside:
                 if file.role == "database":
                     found += database_systems(file.target, written_path(file.path, trial.folder), trial)
@@ -812,10 +813,11 @@ def init_document(result: InitResult) -> Document:
     ]
     if not result.is_judged:
         blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
+    traces, of_traces = trace_section(list(result.systems.values()))
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
         subtitle=(),
-        sections=(Section("found", "Found", tuple(blocks)),),
+        sections=(Section("found", "Found", tuple(blocks)), *traces),
         tidy=spec.tidy,
         payload=lambda: {
             "config": str(result.config),
@@ -823,6 +825,7 @@ def init_document(result: InitResult) -> Document:
             "judged": result.is_judged,
             "systems": {name: dict(system.settings) for name, system in result.systems.items()},
             "notes": notes,
+            **of_traces,
             "next": next_commands(result),
         },
     )

@@ -49,6 +49,7 @@ from cranfield.base.words import join_first, printable
 from cranfield.config.services import SECRET_PARAMETERS
 from cranfield.config.strict import fill, fill_value, placeholders, request_values
 from cranfield.config.systems import NAME_PATTERN
+from cranfield.formats.io.files import is_there
 from cranfield.systems.calls.answer_schema import output_hint
 from cranfield.systems.calls.extract import load_json
 from cranfield.systems.collect.preflight import preflight
@@ -99,8 +100,29 @@ def _target(argument: str) -> TrialTarget:
     raise UsageError(Problem("no such file, folder or program", path=given, expected=EXPECTED, hint=hint))
 
 
+def headers_of(written: Sequence[str]) -> dict[str, str]:
+    """Headers of requests from `NAME: VALUE`.
+
+    Raises:
+        UsageError: a text that is none.
+    """
+    found = {}
+    for header in written:
+        name, colon, value = header.partition(":")
+        if not colon or not name.strip() or not value.strip():
+            expected = "NAME: VALUE, such as 'Authorization: Bearer {env.TOKEN}'"
+            message = f"{{header}} is {shorten(header)}"
+            raise UsageError(message, expected=expected, parameters=("header",))
+        found[name.strip()] = value.strip()
+    return found
+
+
 def _exists(given: str) -> bool:
-    return os.path.exists(given)  # noqa: PTH110 - Path.exists raises where a command is too long for a name
+    if os.path.exists(given):  # noqa: PTH110 - Path.exists raises where a command is too long for a name
+        return True
+    with suppress(OSError):
+        return "#" in given and is_there(Path(given))
+    return False
 
 
 def _command(given: str, name: str) -> TrialTarget:

@@ -89,6 +89,8 @@ def method_note(method: str, depth: int, complete_to: int) -> str:
                 f"complete to rank {complete_to}; deeper ranks are a sample with the inclusion probabilities in the "
                 "pool: a mean over its judged documents alone is not an estimate"
             )
+        case "traces":
+            return "retrieved for users by the systems in production: other systems may find what was never retrieved"
         case "holes":
             return "chosen by effect on one comparison: not a sample, and not suitable for other comparisons"
         case _:

@@ -408,6 +408,24 @@ def shown(path: Path) -> str:
     return "<stdin>" if str(path) == STDIN else str(path)
 
 
+def split_part(path: Path) -> tuple[Path, str]:
+    """The file and the part of it that `FILE#part` names; the path and nothing where it is a file, or names none."""
+    text = str(path)
+    if "#" in text and not path.exists():
+        place = text.find("#")
+        while place > 0:
+            file = Path(text[:place])
+            if text[:place] == STDIN or file.exists():
+                return file, text[place + 1 :]
+            place = text.find("#", place + 1)
+    return path, ""
+
+
+def is_there(path: Path) -> bool:
+    """Whether a path exists; of `FILE#part`, whether the file does."""
+    return path.exists() or bool(split_part(path)[1])
+
+
 def stem(path: Path) -> str:
     """A file's name without the endings that say how it is packed and what it is: `web.2024` for `web.2024.qrels.gz`."""
     return "stdin" if str(path) == STDIN else Path(unpacked_name(path)).stem

@@ -31,6 +31,7 @@ METHODS = {
     "stratified": "stratified sample",
     "budget": "budget",
     "holes": "holes",
+    "traces": "retrieved in production",
 }
 """Method of a pool to its name in reports."""
 

@@ -29,8 +29,8 @@ FormatOption = Annotated[
     str,
     Option(
         (
-            "lines, csv, tsv, combined (access log), or a format of the operator's file; default: taken from the "
-            "extension, else lines."
+            "lines, csv, tsv, traces (spans, JSON Lines), combined (access log), or a format of the operator's file; default: "
+            "taken from the content or the extension, else lines."
         ),
         flag="--log-format",
         metavar="FORMAT",
@@ -81,7 +81,13 @@ def add_command(
     A file that begins with what was read before is read from there on: the same log, longer, rotated or compressed, does not count
     twice. Standard input counts each time.
     """
-    from cranfield.workbench.service.intake.reading import format_of_name, reader_of
+    from cranfield.workbench.service.intake.reading import (
+        LONGEST_LINE,
+        LONGEST_SPANS,
+        TRACES,
+        format_of_name,
+        reader_of,
+    )
 
     with _opened(db, workbench, create=True) as (queries, config):
         from cranfield.books.database.engine import now_ms
@@ -89,7 +95,7 @@ def add_command(
 
         name = format_of_name(log_format, config.logs, str(log))
         taking = Taking(queries, config, check_source(source), now_ms)
-        counts = taking.file(log, reader_of(name, config.logs))
+        counts = taking.file(log, reader_of(name, config.logs), LONGEST_SPANS if name == TRACES else LONGEST_LINE)
     say(_as_json(counts) if as_json else "\n".join(_summary(counts, source)))
 
 

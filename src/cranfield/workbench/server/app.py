@@ -63,7 +63,8 @@ def create_app(
     app.state.rates = {}
     app.state.scraper = None if service is None else Scraper(service)
     app.state.open_metrics = service is not None and service.workbench.metrics.anonymous
-    for router in routers(None if service is None else service.workbench.limits.upload_mb):
+    limits = (None, None) if service is None else (service.workbench.limits.upload_mb, service.workbench.traces.body_mb)
+    for router in routers(*limits):
         app.include_router(router)
     of_reports: list[str | tuple[str, str]] = [("cranfield.reporting", "static")]
     app.mount("/static", StaticFiles(directory=FOLDER / "static", packages=of_reports), name=STATIC)
@@ -81,11 +82,12 @@ def create_app(
     return app
 
 
-def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
+def routers(upload_mb: float | None = None, spans_mb: float | None = None) -> tuple[APIRouter, ...]:
     """Every router of the application: each route in them declares who may use it.
 
     Args:
         upload_mb: size of the largest upload, in megabytes; None: the default of the operator's file.
+        spans_mb: the same of a request with spans.
     """
     from cranfield.workbench.server import (
         adjudicate,
@@ -110,17 +112,18 @@ def routers(upload_mb: float | None = None) -> tuple[APIRouter, ...]:
         testsets,
     )
     from cranfield.workbench.server.v1 import openapi
-    from cranfield.workbench.server.v1.routers import LARGEST_UPLOAD, ROOM, api
+    from cranfield.workbench.server.v1.routers import LARGEST_SPANS, LARGEST_UPLOAD, ROOM, api
 
     of_books = (books, adjudicate, judging, review, live, people)
     of_results = (testsets, evaluations, comparisons, queries, jobs, server_settings, guide, metrics)
     of_teams = (new_evaluation, live_measures, grade_hole, systems)
     modules = (sign_in, home, *of_books, *of_results, *of_teams, openapi)
     largest = LARGEST_UPLOAD if upload_mb is None else round(upload_mb * 1e6)
+    spans = LARGEST_SPANS if spans_mb is None else round(spans_mb * 1e6)
     uploads = APIRouter()
     uploads.include_router(testsets.uploads, max_body_size=largest + ROOM)
     of_products = [_router_of(product.name, part(place)) for product in products() for place in product.pages]
-    return uploads, *(module.router for module in modules), api(largest), *of_products
+    return uploads, *(module.router for module in modules), api(largest, spans), *of_products
 
 
 def _router_of(product: str, pages: APIRouter | Callable[[], APIRouter]) -> APIRouter:

@@ -65,6 +65,9 @@ def settings(request: Request, caller: Lead) -> HTMLResponse:
     n, contents = service.evaluations.storage()
     stored += [("evaluations", str(n)), ("test sets, runs and results", size_text(contents))]
     stored += [("for each evaluation", size_text(round(contents / n)))] if n else []
+    spans = service.traces.counts
+    stored += [(f"spans {fate.value.replace('_', ' ')}", str(n)) for fate, n in spans.spans.most_common()]
+    stored += [(f"documents of spans: {why.replace('_', ' ')}", str(n)) for why, n in spans.documents_dropped.items()]
     stored += [("books", str(len(store.books.all()))), ("test sets", str(len(service.testsets.names())))]
     return render_page(
         request,

@@ -410,6 +410,24 @@ class IntakeResponse(ResponseBody):
     """The last line of the file has no end yet."""
 
 
+class TraceIntake(ResponseBody):
+    """Spans of applications that came since the server was started."""
+
+    source: str
+    """Name of the source of their queries."""
+    book: str
+    """Name of the book that gets the documents; empty: none."""
+    sample: float
+    """Share of traces that are taken."""
+    requests: int
+    spans: dict[str, int]
+    """What became of them (`taken`, `other`, `not_sampled`, `repeated`, `no_query`, `dropped`) to the number of spans."""
+    documents_added: int
+    """Documents that were new in the book."""
+    documents_dropped: dict[str, int]
+    """Why (`book_full`, `book_closed`, `no_id`) to the number of documents."""
+
+
 class QuerySourceInfo(ResponseBody):
     """Stored data of one source of production queries."""
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from cranfield.books.database.engine import Clock
 from cranfield.books.store.store import Store
 from cranfield.workbench.config import Workbench
 from cranfield.workbench.service.context import ConfigFile, Context, context_of
+from cranfield.workbench.service.intake.traces import TraceReceiver
 from cranfield.workbench.service.jobs import Jobs
 
 
@@ -28,6 +30,11 @@ class Service(Context):
     jobs: Jobs
     worker_problem: Callable[[], str] = no_worker
     """Why no jobs are worked on here; gives an empty text where the worker is alive, or this server has none."""
+
+    @cached_property
+    def traces(self) -> TraceReceiver:
+        """Takes in the spans of applications."""
+        return TraceReceiver(self)
 
 
 def open_service(

@@ -73,11 +73,11 @@ API = {
         "/v1/runs/{run_id} /v1/runs/{run_id}/file /v1/evaluations /v1/evaluations/{evaluation_id} "
         "/v1/evaluations/{evaluation_id}/summary /v1/evaluations/{evaluation_id}/queries "
         "/v1/evaluations/{evaluation_id}/report /v1/comparisons /v1/comparisons/{comparison_id} "
-        "/v1/comparisons/{comparison_id}/queries /v1/comparisons/{comparison_id}/report /v1/diff /v1/queries"
+        "/v1/comparisons/{comparison_id}/queries /v1/comparisons/{comparison_id}/report /v1/diff /v1/queries /v1/traces"
     ),
     Access.EVALUATE: (
         "/v1/evaluate /v1/compare /v1/jobs/{job_id}/cancel /v1/jobs/{job_id}/retry /v1/testsets /v1/runs "
-        "/v1/evaluations/{evaluation_id} /v1/queries"
+        "/v1/evaluations/{evaluation_id} /v1/queries /v1/traces"
     ),
 }
 """The same of the API."""

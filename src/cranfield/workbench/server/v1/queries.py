@@ -8,9 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request
 from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
+from cranfield.workbench.config import SOURCE_PATTERN
 from cranfield.workbench.server.access import Access, Caller
 from cranfield.workbench.server.v1.common import RESULTS, ApiRequire, Route, service_of
-from cranfield.workbench.service.intake.intake import SOURCE_PATTERN, Taking
+from cranfield.workbench.service.intake.intake import Taking
 from cranfield.workbench.service.intake.reading import MAX_TIMES, DropReason, LoggedQuery
 from cranfield.workbench.service.responses import IntakeResponse, QuerySources
 

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cranfield.base.errors import UsageError
+from cranfield.base.redaction import is_only_placeholders
 from cranfield.books.database.engine import Clock, day_of
 from cranfield.formats.io.files import STDIN, opened, path_lock, refusal, shown
-from cranfield.workbench.config import Intake
+from cranfield.workbench.config import SOURCE_PATTERN, Intake
 from cranfield.workbench.service.intake.reading import LONGEST_LINE, DropReason, LogError, LoggedQuery, Reader
-from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_only_placeholders
+from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor
 from cranfield.workbench.service.store.queries import KnownBatch, ProductionQueries
 
 RECORDS = 50_000
 """Records that are stored at once: what an interrupt leaves is counted, and the next time begins after it."""
-SOURCE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _ROUNDS = 20_000
 """Rounds of the digest of a beginning: with few, the text of a short log could be found by trying."""
 _READ_BYTES = 1 << 20
@@ -84,26 +84,31 @@ class Taking:
     def batch(self, records: Iterable[LoggedQuery | DropReason], key: str = "") -> IntakeCounts:
         """Take in records, all or none of them. With a key they count once."""
         for record in records:
-            self._take(record)
+            self.take(record)
         digest = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         self._store(KnownBatch(f"key:{digest}") if key else None)
         return self.counts
 
-    def file(self, path: Path, reader: Reader) -> IntakeCounts:
+    def file(self, path: Path, reader: Reader, longest: int = LONGEST_LINE) -> IntakeCounts:
         """Take in a file, from where it was read to; `-` is standard input, which is not remembered.
+
+        Args:
+            path: the file.
+            reader: of its format.
+            longest: bytes of the longest line.
 
         Raises:
             LogError: it cannot be read, or another intake reads it.
         """
         with _locked(path):
-            lines = _Lines(is_remembered=str(path) != STDIN)
+            lines = _Lines(is_remembered=str(path) != STDIN, longest=longest)
             known = self._known_beginning(path) if lines.is_remembered else None
             with opened(path, LogError) as stream, closing(lines.of(stream)) as texts:
                 for record in _records(reader, texts, lines):
                     if known is not None and lines.n_bytes <= known.offset:
                         self.counts.n_known += 1
                         continue
-                    self._take(record)
+                    self.take(record)
                     if self._pending.n_read >= RECORDS:
                         known = self._store_read(lines, known)
             if self._pending.n_read:
@@ -131,15 +136,22 @@ class Taking:
                     found = batch
         return found
 
-    def _take(self, record: LoggedQuery | DropReason) -> None:
+    def take(self, record: LoggedQuery | DropReason) -> str | None:
+        """Take in a record, which `batch` stores; its redacted text, or None where it is dropped."""
         pending = self._pending
         kept = record if isinstance(record, DropReason) else self._kept(record)
         if isinstance(kept, DropReason):
             pending.dropped[kept] += 1
-            return
+            return None
         text, n, day = kept
         pending.n_kept += 1
         pending.texts[day.isoformat(), text] += n
+        return text
+
+    def redacted(self, record: LoggedQuery) -> str | None:
+        """The redacted text of a record that is not taken in; None of one that would be dropped."""
+        kept = self._kept(record)
+        return None if isinstance(kept, DropReason) else kept[0]
 
     def _store(self, batch: KnownBatch | None, replaced: KnownBatch | None = None) -> None:
         """Store what was taken since the last time, unless the batch is known."""
@@ -204,7 +216,8 @@ def _records(reader: Reader, texts: Iterator[str], lines: _Lines) -> Iterator[Lo
 class _Lines:
     """The lines of a stream as texts, with the bytes read so far and their digest."""
 
-    def __init__(self, *, is_remembered: bool) -> None:
+    def __init__(self, *, is_remembered: bool, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
         self.is_remembered = is_remembered
         """The rest is read another time: a last line without an end is left to it."""
         self.digest = sha256()
@@ -216,10 +229,10 @@ class _Lines:
 
     def of(self, stream: BinaryIO) -> Generator[str, None, None]:
         """The lines with their ends, those that are no text empty."""
-        while data := stream.readline(LONGEST_LINE):
+        while data := stream.readline(self._longest):
             digest, n_bytes, last = self.digest.copy(), len(data), data
             digest.update(data)
-            while not last.endswith(b"\n") and (more := stream.readline(LONGEST_LINE)):
+            while not last.endswith(b"\n") and (more := stream.readline(self._longest)):
                 digest.update(more)
                 n_bytes, last = n_bytes + len(more), more
             if self.is_remembered and not last.endswith(b"\n"):

@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from pathlib import PurePath
+from hashlib import sha256
+from pathlib import Path, PurePath
 from urllib.parse import parse_qs, urlsplit
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.patterns import time_limit
+from cranfield.formats.io.files import opened
 from cranfield.workbench.config import LogFormat
 from cranfield.workbench.service.intake.redaction import SEARCH_S
 
 LONGEST_LINE = 65_536
+LONGEST_SPANS = 1 << 26
+"""Bytes of a line of spans: a batch of them, with documents."""
 MAX_TIMES = 1_000_000_000
 TEXT_KEYS = ("query", "text", "query_text", "keyword", "q")
 COUNT_KEYS = ("count", "n")
@@ -65,7 +69,7 @@ class _LateError(Exception):
 
 
 def format_of_name(name: str, logs: Mapping[str, LogFormat], path: str) -> str:
-    """The name of a format: as given, else by the suffix of the file, else `lines`.
+    """The name of a format: as given, else `traces` where the file holds spans, by the suffix of the file, else `lines`.
 
     Raises:
         UnknownNameError: there is none.
@@ -73,7 +77,21 @@ def format_of_name(name: str, logs: Mapping[str, LogFormat], path: str) -> str:
     known = [*READERS, "combined", *logs]
     if name and name not in known:
         raise UnknownNameError.among("format of a log", name, known)
+    if not name and _is_of_spans(Path(path)):
+        return TRACES
     return name or SUFFIXES.get(PurePath(path.removesuffix(".gz")).suffix.lower(), "lines")
+
+
+def _is_of_spans(path: Path) -> bool:
+    """Whether a file has lines of spans."""
+    from cranfield.formats.registry import HEAD_BYTES, Head
+    from cranfield.formats.traces.recognised import is_traces
+
+    if not path.is_file():
+        return False
+    with opened(path, LogError) as stream:
+        data = stream.read(HEAD_BYTES)
+    return data.lstrip()[:1] == b"{" and is_traces(Head(data, path))
 
 
 def reader_of(name: str, logs: Mapping[str, LogFormat]) -> Reader:
@@ -177,5 +195,47 @@ def _logged(text: object, count: object = None, day: object = None) -> LoggedQue
     return LoggedQuery(text, n, when)
 
 
-READERS: dict[str, Reader] = {"lines": _lines, "csv": _table(","), "tsv": _table("\t")}
+def _spans(lines: Iterator[str]) -> Iterator[LoggedQuery | DropReason]:
+    """The queries of retrievers in lines of spans; each counts once for a trace."""
+    seen: set[bytes] = set()
+    for line in lines:
+        found = list(_queries_of_spans(line, seen)) if line.strip() else [DropReason.BLANK]
+        yield from found or [DropReason.NO_QUERY]
+
+
+def _queries_of_spans(line: str, seen: set[bytes]) -> Iterator[LoggedQuery | DropReason]:
+    from cranfield.formats.traces.spans import spans_of
+    from cranfield.formats.traces.steps import as_it_is, steps_of
+
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    spans = spans_of(record) if isinstance(record, dict) else None
+    if spans is None:
+        yield DropReason.UNREADABLE
+    for span in spans or ():
+        for step in steps_of(span, redact=as_it_is):
+            digest = trace_digest(span.trace_id, step.query)
+            if step.kind != "retriever" or digest in seen:
+                continue
+            seen.add(digest)
+            yield LoggedQuery(step.query, day=day_of_ns(step.start_ns)) if step.query else DropReason.NO_QUERY
+
+
+def trace_digest(trace_id: str, of: str) -> bytes:
+    """What tells a span or a query of a trace from others, and holds no text."""
+    return sha256(f"{trace_id}\n{of}".encode("utf-8", "surrogatepass")).digest()[:16]
+
+
+def day_of_ns(start_ns: int) -> date | None:
+    """The day (UTC) of a time in nanoseconds since 1970; None where it is not known."""
+    try:
+        return datetime.fromtimestamp(start_ns / 10**9, UTC).date() if start_ns > 0 else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+TRACES = "traces"
+READERS: dict[str, Reader] = {"lines": _lines, "csv": _table(","), "tsv": _table("\t"), TRACES: _spans}
 """Formats that need no pattern."""

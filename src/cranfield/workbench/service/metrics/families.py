@@ -387,6 +387,21 @@ FAMILIES: Mapping[str, Family] = {
             panels=(Panel("Jobs", "{{state}}"),),
         ),
         Family(
+            "trace_spans",
+            "Spans of applications that came since the server was started, by what became of them.",
+            _numbers("fate", lambda snapshot: snapshot.spans),
+            ("fate",),
+            of_subject=False,
+            panels=(Panel("Spans of applications", "{{fate}}"),),
+        ),
+        Family(
+            "trace_documents",
+            "Documents in such spans: added to the book, or dropped, with the reason.",
+            _numbers("fate", lambda snapshot: snapshot.pooled),
+            ("fate",),
+            of_subject=False,
+        ),
+        Family(
             "testset_overdue_seconds",
             "Time by which the refresh of a test set is overdue, in whole days; 0: not overdue.",
             _numbers("testset", lambda snapshot: {name: n * DAY_S for name, n in snapshot.overdue_days.items()}),

@@ -96,6 +96,10 @@ class MetricsSnapshot:
     overdue_days: Mapping[str, int] = field(default_factory=dict)
     """Test set with a date of refresh to the days that it is overdue."""
     schedules: Sequence[ScheduleState] = ()
+    spans: Mapping[str, int] = field(default_factory=dict)
+    """What became of spans of applications to their number, since the server was started."""
+    pooled: Mapping[str, int] = field(default_factory=dict)
+    """The same of their documents."""
     left_out: int = 0
     """Subjects that are too many."""
 

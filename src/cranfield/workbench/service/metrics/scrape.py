@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cranfield.base.errors import CranfieldError
 from cranfield.base.version import __version__
 from cranfield.books.database.engine import day_of
+from cranfield.workbench.service.intake.traces import SpanFate
 from cranfield.workbench.service.metrics.exposition import Exposition
 from cranfield.workbench.service.metrics.families import naming_of
 from cranfield.workbench.service.metrics.observed import (
@@ -62,7 +63,12 @@ class Scraper:
         observations = [observation(subject, list(infos)) for subject, infos in groupby(found, _subject)]
         jobs = {state.value: n for state, n in self._service.jobs.counts().items()}
         schedules = [self._schedule(each, now) for each in Scheduler(self._service).schedules()]
-        return MetricsSnapshot(observations, __version__, None, jobs, self._overdue(now), schedules)
+        counts = self._service.traces.counts
+        spans = {fate.value: counts.spans[fate] for fate in SpanFate} if counts.requests else {}
+        pooled = {"added": counts.documents_added, **counts.documents_dropped} if counts.requests else {}
+        return MetricsSnapshot(
+            observations, __version__, None, jobs, self._overdue(now), schedules, spans=spans, pooled=pooled
+        )
 
     def _schedule(self, schedule: Schedule, now: int) -> ScheduleState:
         following = next(schedule.upcoming(moment(now)), None)

@@ -3,14 +3,23 @@
 import gzip
 import json
 import logging
+import re
 from datetime import date
+from pathlib import Path
 
 import pytest
 
 from cranfield.workbench.config import Intake, LogFormat
 from cranfield.workbench.service.intake import intake
 from cranfield.workbench.service.intake.intake import purge
-from cranfield.workbench.service.intake.reading import DropReason, LogError, LoggedQuery, format_of_name, reader_of
+from cranfield.workbench.service.intake.reading import (
+    LONGEST_SPANS,
+    DropReason,
+    LogError,
+    LoggedQuery,
+    format_of_name,
+    reader_of,
+)
 from cranfield.workbench.service.store.queries import KnownBatch
 
 LINES = reader_of("lines", {})
@@ -211,3 +220,18 @@ def test_the_most_frequent_queries(queries):
     assert queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
     assert not queries.record("a", {("2026-11-20", "x"): 2}, KnownBatch("key:1"))
     assert queries.top("a")[0].n == 7
+
+
+def test_spans_are_a_log_of_queries(taking, queries, log):
+    made = Path(__file__).parents[3] / "formats/traces/otel.jsonl"
+    text = re.sub(r'("startTimeUnixNano": ")[0-9]+', r"\g<1>1795435200000000000", made.read_text())
+    path = log(text * 2 + "{}\n", "otel.jsonl")
+    assert format_of_name("", {}, str(path)) == "traces"
+    counts = taking().file(path, reader_of("traces", {}), LONGEST_SPANS)
+    assert stored(queries) == {
+        "rent a bike": 3,
+        **dict.fromkeys(("down", "key of <email>", "lost key", "nothing", "node", "rent bike", "rent bike night"), 1),
+    }
+    assert counts.redacted == {"email": 1}
+    assert counts.dropped == {DropReason.NO_QUERY: 6, DropReason.UNREADABLE: 1}
+    assert taking().file(path, reader_of("traces", {}), LONGEST_SPANS).n_kept == 0

@@ -2,9 +2,10 @@
 
 import pytest
 
+from cranfield.base.redaction import is_iban, is_luhn
 from cranfield.workbench.config import Intake
 from cranfield.workbench.service.intake import redaction
-from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor, is_iban, is_luhn
+from cranfield.workbench.service.intake.redaction import PatternTimeoutError, QueryRedactor
 
 CARD = "4111 1111 1111 1111"  # 4+1*15 doubled: 8+2*7 = 22, plus 8 ones = 30: a multiple of 10
 IBAN = "DE89 3704 0044 0532 0130 00"  # the example of the standard
