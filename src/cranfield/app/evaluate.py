@@ -57,8 +57,12 @@ if TYPE_CHECKING:
 
 
 def is_function(run: object) -> TypeGuard[Callable[..., Any]]:
-    """Whether what is evaluated is a function to call, and not a run."""
-    return callable(run) and not isinstance(run, str | Path | Mapping | Run)
+    """Whether what is evaluated is a function to call, or a framework's retriever, and not a run."""
+    if isinstance(run, str | Path | Mapping | Run | TestSet):
+        return False
+    from cranfield.systems.kinds.frameworks import is_retriever
+
+    return callable(run) or is_retriever(run)
 
 
 def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, name: str | None = None) -> Run:
@@ -66,7 +70,8 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
 
     Args:
         testset: its queries are asked.
-        function: called as `function(query, k, **params)`, or as `function(query)` where it takes no more; plain or async.
+        function: called as `function(query, k, **params)`, or as `function(query)` where it takes no more; plain or async. Or a
+            retriever of LangChain or LlamaIndex, or a pipeline of Haystack.
         k: number of results requested.
         name: what to call the system; by default the name of the function.
 
@@ -92,6 +97,10 @@ def run_of_function(testset: TestSet, function: Callable[..., Any], *, k: int, n
 
 def _with_k(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as a system is called; one that takes a query alone gets no more."""
+    from cranfield.systems.kinds.frameworks import is_retriever
+
+    if is_retriever(function):
+        return function
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # implemented in C without a signature
@@ -507,7 +516,8 @@ def evaluate(  # noqa: PLR0913 - each is a choice that changes the numbers, and 
         testset: a test set, or what `load` makes one of. A function, or a run before a `TestSet`, may stand first too.
         run: a collected `Run`; a file holding one, a TREC run file or a Parquet table; a mapping of query id to document
             ids in order, or to document ids with their scores (higher is better); a data frame with a row per result; or a
-            function from a query to document ids, which is called for each query: a call that fails counts as 0.
+            function from a query to document ids, or a retriever of a framework, which is called for each query: a call that
+            fails counts as 0.
         ids: instead of a run, int[N, K] of what has `__array__` or DLPack: a row per query, best first, -1 for padding.
         scores: float[N, K], larger is better; None: the order of the columns is that of the results.
         query_ids: N ids, of the rows of `ids`; None: the queries of the test set, in its order.

@@ -87,7 +87,13 @@ RETURNED = {
     "an object with hits": ({"hits": ["d1"]}, (Hit("d1"),)),
     "documents of LangChain": (
         [Document("a text", {"source": "a.md", "start_index": 7}), (Document("b", {"source": "b.md"}), 0.5)],
-        (Hit("a.md", fields={"start_index": 7, "source": "a.md"}), Hit("b.md", 0.5, fields={"source": "b.md"})),
+        (
+            Hit(
+                "a.md",
+                fields={"text": "a text", "source": "a.md", "start_index": 7, "start_char": 7, "end_char": 13},
+            ),
+            Hit("b.md", 0.5, fields={"text": "b", "source": "b.md"}),
+        ),
     ),
     "documents of Haystack": (
         [{"content": "a text", "meta": {"file_path": "a.md"}, "score": 0.5}],

@@ -195,6 +195,13 @@ RESULTS = (
 _METADATA = ("metadata", "meta")
 _SOURCES = ("source", "file_path", "path", "url")
 _DOCUMENT_IDS = ("id", "doc_id", "_id")
+_PARENTS = ("ref_doc_id", "source_id")
+"""Names of the id of the document that a passage is of: LlamaIndex's and Haystack's."""
+_OBJECT_IDS = ("id", "node_id")
+_TEXTS = ("text", "page_content", "content")
+_STARTS = ("start_char", "start_char_idx", "start_index", "split_idx_start")
+_ENDS = ("end_char", "end_char_idx", "end_index")
+_PAGES = ("page_label", "page_number")
 _NAMES_OF_DOCUMENTS = (*OF_DOCUMENT, *(name for name, field in OF_FIELD.items() if field in {"path ends", "url"}))
 _RANKS = ("rank", "position")
 _LISTED = "ids, pairs of an id and its score, or documents with an id or a source"
@@ -343,13 +350,35 @@ def _hit_of_pair(pair: Sequence[Any]) -> Hit | Problem:
 
 
 def document_values(result: Any) -> Mapping[str, Any] | None:
-    """A document of LangChain, Haystack or a mapping, by name; None where it is none of them."""
+    """A document of LangChain, LlamaIndex, Haystack or a mapping, by name; None where it is none of them."""
     if isinstance(result, Mapping):
         return result
-    metadata = next((getattr(result, name) for name in _METADATA if hasattr(result, name)), None)
+    document = getattr(result, "node", result)  # LlamaIndex returns nodes with their scores
+    metadata = next((getattr(document, name) for name in _METADATA if hasattr(document, name)), None)
     if not isinstance(metadata, Mapping):
         return None
-    return {"id": getattr(result, "id", None), "metadata": metadata, "score": getattr(result, "score", None)}
+    found = {name: getattr(document, name, None) for name in (*_PARENTS[:1], *_STARTS[:2], *_ENDS)}
+    found["id"] = next((own for name in _OBJECT_IDS if (own := getattr(document, name, None)) is not None), None)
+    found["text"] = next((text for name in _TEXTS if isinstance(text := getattr(document, name, None), str)), None)
+    found["score"] = getattr(result, "score", None)
+    return {"metadata": metadata, **{name: value for name, value in found.items() if value is not None}}
+
+
+def char_range(values: Mapping[str, Any]) -> dict[str, int]:
+    """First character of a passage in its source and the one after its last, by name; nothing of one that does not say them.
+
+    The end of a passage that says its first character only follows from its text.
+    """
+
+    def first(names: Iterable[str]) -> int | None:
+        found = (values.get(name) for name in names)
+        return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0), None)
+
+    start, end = first(_STARTS), first(_ENDS)
+    text = next((values[name] for name in _TEXTS if isinstance(values.get(name), str)), None)
+    if start is not None and end is None and text is not None:
+        end = start + len(text)
+    return {} if start is None or end is None or end < start else {"start_char": start, "end_char": end}
 
 
 def _lines(values: Mapping[str, Any]) -> str | None:
@@ -364,15 +393,18 @@ def _lines(values: Mapping[str, Any]) -> str | None:
 
 def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     given: Mapping[str, Any] = next((values[name] for name in _METADATA if isinstance(values.get(name), Mapping)), {})
-    own = next((values[name] for name in _DOCUMENT_IDS if is_id(values.get(name)) and str(values[name]).strip()), None)
-    source = next((given[name] for name in _SOURCES if is_id(given.get(name)) and str(given[name]).strip()), None)
+
+    def first(where: Mapping[str, Any], names: Iterable[str]) -> Any:
+        return next((where[name] for name in names if is_id(where.get(name)) and str(where[name]).strip()), None)
+
+    own = first(values, _DOCUMENT_IDS)
+    # An id in the metadata was given; the own id may be made by a vector store, and differs after the next indexing.
+    written = (first(given, _SOURCES), first(given, _DOCUMENT_IDS), first({**given, **values}, _PARENTS))
+    source = next((name for name in written if name is not None), None)
     if own is None and source is None:  # the same in the spelling of others
-        by_name = {plain(key): value for key, value in {**given, **values}.items()}
-        own = next((by_name[n] for n in _NAMES_OF_DOCUMENTS if is_id(by_name.get(n)) and str(by_name[n]).strip()), None)
+        own = first({plain(key): value for key, value in {**given, **values}.items()}, _NAMES_OF_DOCUMENTS)
     if source is None and own is None:
-        source = next(
-            (values[name] for name in _SOURCES if is_id(values.get(name)) and str(values[name]).strip()), None
-        )
+        source = first(values, _SOURCES)
     name = own if source is None else source
     if name is None:
         got = shorten(", ".join(map(str, (*values, *(f"metadata.{key}" for key in given)))))
@@ -384,8 +416,12 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     fields: dict[str, Any] = {
         key: value for key, value in {**kept, **given}.items() if isinstance(value, str | int | float | bool)
     }
-    if source is not None and own is not None:
+    if own is not None and str(own) != str(name):
         fields["document_id"] = str(own)
+    fields |= char_range({**given, **values})
+    page = next((fields[name] for name in _PAGES if name in fields), None)
+    if page is not None:
+        fields.setdefault("page", page)
     title = values.get("title", given.get("title"))
     span = values.get("span", _lines({**given, **values}))
     return Hit(

@@ -1,8 +1,9 @@
 """The default schema of an answer, used where the config has no `extract`.
 
 A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`; or a
-document of LangChain or Haystack, alone or with its score, which goes by the `source` of its metadata, else by its id. An
-answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`.
+document of LangChain, LlamaIndex or Haystack, alone or with its score, which goes by the `source` of its metadata, else by
+its id. An answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`; or what a pipeline of
+Haystack returns: an object with `documents` of one component.
 """
 
 from __future__ import annotations
@@ -245,13 +246,28 @@ def parse_answer(value: object, k: int, order: Order) -> Answer:
             return Answer(
                 Outcome.ERROR, reason=first_line(parse_text(value["error"]) or "") or "an error without a message"
             )
-        if "hits" not in value:
-            raise UnparsableError('the answer is an object without "hits"')
-        fields, results = value.get("fields") or {}, value["hits"]
+        fields, results = value.get("fields") or {}, value["hits"] if "hits" in value else _of_pipeline(value)
     if not isinstance(fields, Mapping):
         raise UnparsableError(f"fields are {json_type(fields)}, not an object")
     hits = limit_hits((_hit(result, rank, order) for rank, result in enumerate(_as_list(results), start=1)), k, order)
     return Answer(Outcome.ANSWERED if hits else Outcome.EMPTY, hits, fields=plain_json(dict(fields), "fields"))
+
+
+def _of_pipeline(value: Mapping[Any, object]) -> object:
+    """The documents in what a pipeline returns: each of its components has an object of its outputs.
+
+    Raises:
+        UnparsableError: no component has documents, or several have.
+    """
+    found = {part: out["documents"] for part, out in value.items() if isinstance(out, Mapping) and "documents" in out}
+    if not found:
+        raise UnparsableError('the answer is an object without "hits"')
+    if len(found) > 1:
+        names = " and ".join(f"{part}.documents" for part in found)
+        raise UnparsableError(
+            f"the answer has {names}; name one with `extract: {{json: {next(iter(found))}.documents, …}}`"
+        )
+    return next(iter(found.values()))
 
 
 def _as_list(results: object) -> Iterable[object]:
@@ -276,7 +292,7 @@ def _hit(result: object, position: int, order: Order) -> Hit:
 
 
 def _document(result: object, position: int) -> dict[str, object] | None:
-    """The values of a document as LangChain and Haystack have them, with `metadata` or `meta`; None where it is none.
+    """The values of a document as LangChain, LlamaIndex and Haystack have them, with `metadata` or `meta`; None where it is none.
 
     Raises:
         UnparsableError: it is one, and has neither a source nor an id.
@@ -297,7 +313,12 @@ def _plain_value(value: object) -> object:
         return int(value)
     if isinstance(value, Real):
         return float(value)
-    listed: Iterator[object] | None = value.tolist() if hasattr(value, "tolist") else None
-    if listed is None:
+    if hasattr(value, "tolist"):
+        listed: object = value.tolist()
+        return listed
+    from cranfield.formats.runs.table import document_values
+
+    document = document_values(value)
+    if document is None:
         raise TypeError
-    return listed
+    return json.loads(json.dumps(dict(document), default=str))

@@ -35,6 +35,7 @@ from cranfield.systems.calls.answer_schema import (
 )
 from cranfield.systems.calls.stages import CheckFailedError
 from cranfield.systems.configured import HEAD_CHARS, Reply, failed
+from cranfield.systems.kinds.frameworks import is_vector_store, retriever_function
 
 Form = Literal["hits", "json", "jsonl"]
 """How what a function returns is read: as hits, or by `extract` from JSON or from JSON lines."""
@@ -93,17 +94,19 @@ def _is_of_package(filename: str) -> bool:
 
 
 def find_callable(found: object, name: str) -> Callable[..., Any]:
-    """The function to call for a query: the object itself, or its method `search`.
+    """The function to call for a query: the object itself, its method `search`, or that of a framework's retriever.
 
     Raises:
-        CheckFailedError: it is not callable and has no method `search`.
+        CheckFailedError: it is not callable, has no method `search`, and is no retriever or pipeline of a framework.
     """
     if inspect.isclass(found):
         hint = "with `with: {}` the class is instantiated first, and its instance is called."
         raise CheckFailedError(f"{name} to be a function", "a class", hint)
     search = getattr(found, "search", None)
-    if callable(search):
+    if callable(search) and not is_vector_store(found):
         return search  # type: ignore[no-any-return]
+    if (retriever := retriever_function(found, name)) is not None:
+        return retriever
     if callable(found):
         return found
     raise CheckFailedError(f"{name} to be a function, or to have a method search", type_name(found))
