@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import warnings
 
 collect_ignore_glob = [] if importlib.util.find_spec("langchain_core") else ["test_*.py"]
 # Nothing is asked of a network, and nothing is reported to the makers.

@@ -307,7 +307,7 @@ def present(report: Report, output: Output) -> None:
 
 
 def print_and_save_report(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:
-    """Print the document on stdout in its form, write it as HTML where that was asked for, and name the files written.
+    """Print the document on stdout in its form, write it as HTML where that was requested for, and name the files written.
 
     Args:
         document: the report.
@@ -319,10 +319,10 @@ def print_and_save_report(document: Document, output: Output, *, written: Sequen
     document = stamped(document)
     if output.html is not None and output.html.suffix.lower() != ".html":
         raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
-    asked = [path for path in (output.html, output.save) if path is not None]
-    for path in asked:
+    requested = [path for path in (output.html, output.save) if path is not None]
+    for path in requested:
         save_report(document, path)
-    written = [*asked, *written]
+    written = [*requested, *written]
     if output.format is OutputFormat.XLSX:
         _show_workbook(document)
     else:
@@ -332,7 +332,7 @@ def print_and_save_report(document: Document, output: Output, *, written: Sequen
     page = min((path for path in written if path.suffix == ".html"), key=lambda path: len(path.parts), default=None)
     if output.open:
         _open(document, page)
-    elif page is not None and page not in asked and output.format is OutputFormat.TEXT:
+    elif page is not None and page not in requested and output.format is OutputFormat.TEXT:
         from cranfield.base.installation import this_installation
 
         note(f"to see it: {this_installation().command(shlex.join(['view', str(page.parent)]))}")

@@ -266,7 +266,7 @@ def _cell(sheet: WriteOnlyWorksheet, value: str | float | None, shown: str, mark
         text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
         cell = WriteOnlyCell(sheet, text)
         cell.data_type = "s"  # the library takes a text that begins with = for a formula
-        cell.quotePrefix = is_formula(text)  # and Excel would, once somebody edits the cell
+        cell.quotePrefix = is_formula(text)  # and Excel would, once the cell is edited
     if is_heading or mark:
         cell.font = Font(bold=is_heading or mark == "best", underline="single" if mark == "second" else None)
     return cell
