@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from tests.unit.reporting.forms import rendered
 
 from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
-from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
+from cranfield.reporting import RENDERERS, comparison_document, evaluation_document
 from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (
     Bullets,
@@ -244,15 +245,15 @@ def test_provenance_names_what_is_needed_to_do_it_again(comparison: Comparison, 
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_a_pilot_is_stamped_in_every_form(pilot: Comparison, form: str) -> None:
-    text = render(comparison_document(pilot), form)
+    text = rendered(comparison_document(pilot), form)
     assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in text
-    one = render(evaluation_document([pilot.baseline]), form)
+    one = rendered(evaluation_document([pilot.baseline]), form)
     assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in one
 
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_what_is_for_the_record_has_no_stamp(comparison: Comparison, form: str) -> None:
-    assert "PILOT" not in render(comparison_document(comparison), form)
+    assert "PILOT" not in rendered(comparison_document(comparison), form)
 
 
 def test_an_invalid_comparison_says_why_first(invalid: Comparison) -> None:
@@ -303,7 +304,7 @@ def degenerate(name: str) -> Comparison:
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_a_report_can_be_made_of_what_says_nothing(name: str, form: str) -> None:
     comparison = degenerate(name)
-    text = render(comparison_document(comparison), form)
+    text = rendered(comparison_document(comparison), form)
     assert comparison.verdict.name in text.lower() or form == "csv"
     assert not re.search(r"\b(nan|None|inf)\b", text)
 
