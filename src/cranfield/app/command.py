@@ -49,6 +49,7 @@ class OutputFormat(StrEnum):
     BRIEF = "brief"
     LATEX = "latex"
     XLSX = "xlsx"
+    MODEL_CARD = "model-card"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Output:
         OutputFormat,
         Option(
             "Output format on stdout; brief is short Markdown, for a changelog or a pull request, latex a table for a paper, "
-            "xlsx an Excel workbook, for a file or a pipe."
+            "xlsx an Excel workbook, for a file or a pipe, model-card the front matter of a model card."
         ),
     ] = OutputFormat.TEXT
     full: Annotated[bool, Option("Print the whole report as text, not its short form.")] = False

@@ -399,6 +399,8 @@ class Document:
     """What the short form says; a Document without one is short as it is."""
     leaderboard: Callable[[], Table] | None = None
     """The systems by their measures, for a paper: LaTeX shows it in the place of every table."""
+    model_card: Callable[[], Payload] | None = None
+    """The systems by their measures, as metadata of a model card."""
 
     @property
     def stamp(self) -> str:

@@ -20,6 +20,7 @@ from cranfield.reporting.document import CALLS, Cell, Document, Table, cell_valu
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.latex import render_latex
 from cranfield.reporting.renderers.markdown import render_markdown
+from cranfield.reporting.renderers.model_card import render_model_card
 from cranfield.reporting.renderers.text import render_brief_markdown, render_text
 from cranfield.reporting.renderers.xlsx import render_xlsx
 
@@ -87,6 +88,7 @@ RENDERERS: Mapping[str, Renderer] = {
         Renderer("markdown", ".md", render_markdown),
         Renderer("brief", "", render_brief_markdown),
         Renderer("latex", ".tex", render_latex),
+        Renderer("model-card", "", render_model_card),
         Renderer("html", ".html", render_html),
         Renderer("xlsx", ".xlsx", None, render_xlsx),
     )

@@ -71,7 +71,7 @@ class Conditions(BaseModel):
 
 
 ReportFormat = Annotated[
-    Literal["html", "markdown", "brief", "latex", "text", "csv", "json", "xlsx"], Query(alias="format")
+    Literal["html", "markdown", "brief", "latex", "text", "csv", "json", "xlsx", "model-card"], Query(alias="format")
 ]
 MeasureName = Annotated[
     str | None, Query(max_length=200, description="Measure to sort by, the worst first; spelled as in `measures`.")
@@ -82,6 +82,7 @@ MEDIA = {
     "markdown": "text/markdown; charset=utf-8",
     "brief": "text/markdown; charset=utf-8",
     "latex": "application/x-tex; charset=utf-8",
+    "model-card": "application/yaml; charset=utf-8",
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
