@@ -48,6 +48,8 @@ class OutputFormat(StrEnum):
     MARKDOWN = "markdown"
     BRIEF = "brief"
     LATEX = "latex"
+    XLSX = "xlsx"
+    MODEL_CARD = "model-card"
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,27 @@ class Output:
     format: Annotated[
         OutputFormat,
         Option(
-            "Output format on stdout; brief is short Markdown, for a changelog or a pull request, latex a table for a paper."
+            "Output format on stdout; brief is short Markdown, for a changelog or a pull request, latex a table for a paper, "
+            "xlsx an Excel workbook, for a file or a pipe, model-card the front matter of a model card."
         ),
     ] = OutputFormat.TEXT
     full: Annotated[bool, Option("Print the whole report as text, not its short form.")] = False
     html: Annotated[Path | None, Option("Also write the report to this HTML file.", metavar="FILE")] = None
+    save: Annotated[
+        Path | None,
+        Option(
+            "Also write the report to this file, in the form of its suffix: .xlsx, .md, .tex, .html, .csv, .json or .txt.",
+            metavar="FILE",
+        ),
+    ] = None
     open: Annotated[bool, Option("Show the report in the browser.")] = False
+
+    def __post_init__(self) -> None:
+        """Refuse a suffix without a form before anything is done."""
+        if self.save is not None:
+            from cranfield.reporting.renderers.data import renderer_of
+
+            renderer_of(self.save)
 
     def with_full(self, *requested: object) -> "Output":
         """The same; with all of the text where an option requests more than the short form has."""

@@ -824,8 +824,8 @@ def report(
 
     Args:
         result: what `compare`, `compare_many`, `evaluate` or `evaluate_parquet` returned.
-        path: where to write it too, in the form of its suffix: .html, .md, .json, .csv or .txt.
-        format: of the text returned: text, brief (short Markdown), markdown, csv, json or html.
+        path: where to write it too, in the form of its suffix: .html, .md, .tex, .xlsx, .json, .csv or .txt.
+        format: of the text returned: text, brief (short Markdown), markdown, latex, model-card, csv, json or html.
     """
     from cranfield.evaluation.many import ManyComparison
     from cranfield.reporting import comparison_document, evaluation_document, render, save_report

@@ -284,7 +284,7 @@ def stamped(document: Document) -> Document:
 
 def present(report: Report, output: Output) -> None:
     """Print a report in its form, write it as HTML where that was requested, name the files written, and leave with its status."""
-    if report.record is not None and output.format is OutputFormat.JSON and output.html is None:
+    if report.record is not None and output.format is OutputFormat.JSON and not (output.html or output.save):
         from cranfield.model.results import to_json
 
         show([to_json(report.record())])
@@ -307,7 +307,7 @@ def present(report: Report, output: Output) -> None:
 
 
 def print_and_save_report(document: Document, output: Output, *, written: Sequence[Path] = ()) -> None:
-    """Print the document on stdout in its form, write it as HTML where that was asked for, and name the files written.
+    """Print the document on stdout in its form, write it as HTML where that was requested for, and name the files written.
 
     Args:
         document: the report.
@@ -317,21 +317,39 @@ def print_and_save_report(document: Document, output: Output, *, written: Sequen
     from cranfield.reporting import save_report
 
     document = stamped(document)
-    if output.html is not None:
-        if output.html.suffix.lower() != ".html":
-            raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
-        save_report(document, output.html)
-        written = [output.html, *written]
-    show([rendered(document, output)])
+    if output.html is not None and output.html.suffix.lower() != ".html":
+        raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
+    requested = [path for path in (output.html, output.save) if path is not None]
+    for path in requested:
+        save_report(document, path)
+    written = [*requested, *written]
+    if output.format is OutputFormat.XLSX:
+        _show_workbook(document)
+    else:
+        show([rendered(document, output)])
     for line in _written_lines(written):
         note(line)
     page = min((path for path in written if path.suffix == ".html"), key=lambda path: len(path.parts), default=None)
     if output.open:
         _open(document, page)
-    elif page is not None and page != output.html and output.format is OutputFormat.TEXT:
+    elif page is not None and page not in requested and output.format is OutputFormat.TEXT:
         from cranfield.base.installation import this_installation
 
         note(f"to see it: {this_installation().command(shlex.join(['view', str(page.parent)]))}")
+
+
+def _show_workbook(document: Document) -> None:
+    """Write a workbook on stdout, unless that is a terminal."""
+    from cranfield.reporting.renderers.data import RENDERERS
+
+    if sys.stdout.isatty():
+        raise UsageError(
+            "an Excel workbook cannot be shown on a terminal",
+            expected="--save report.xlsx, or stdout redirected to a file",
+        )
+    sys.stdout.flush()
+    sys.stdout.buffer.write(RENDERERS["xlsx"].content(document))
+    sys.stdout.buffer.flush()
 
 
 def _written_lines(written: Sequence[Path]) -> Iterable[str]:

@@ -36,8 +36,8 @@ def init_command(
         list[str] | None,
         Argument(
             "Qrels, topics, a CSV of questions, run files, a folder, the URL of a search service, a command with {query}, "
-            "an MCP server, or a program that answers lines of JSON; default: the files in this folder.",
-            metavar="[[NAME=]PATH|URL|COMMAND]... [-- COMMAND]",
+            "a function (module:function), an MCP server, or a program that answers lines of JSON; default: the files in this folder.",
+            metavar="[[NAME=]PATH|URL|COMMAND|MODULE:FUNCTION]... [-- COMMAND]",
         ),
     ] = None,
     *,
@@ -54,9 +54,9 @@ def init_command(
 ) -> Iterator[Report]:
     """Write cranfield.yaml from what you have.
 
-    Inputs are judgments, queries, runs, the URL of a search service, a command, an MCP server or a program that
-    answers lines of JSON. Services, commands and servers are called with a few queries, to find their parameters and the place
-    of the results; where an address has `{port}`, the command after `--` is its server, which is started for that. Without
+    Inputs are judgments, queries, runs, the URL of a search service, a command, a Python function, an MCP server or a program that
+    answers lines of JSON. Services, functions, commands and servers are called with a few queries, to find their parameters and the
+    place of the results; where an address has `{port}`, the command after `--` is its server, which is started for that. Without
     judgments, a starter test set is written too. The last line of the output is the next command to run.
     """
     from cranfield.app.init.shape import take_default

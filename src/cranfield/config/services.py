@@ -181,7 +181,8 @@ class Http(Strict):
             yield ("basic",), Problem("basic sets the header Authorization, which is given too", hint=hint)
 
 
-def _check_arguments(arguments: dict[str, Any]) -> Iterator[Finding]:
+def check_arguments(arguments: dict[str, Any]) -> Iterator[Finding]:
+    """Arguments of a tool or a function: placeholders that are known, the query among them."""
     yield from check_request(arguments)
     if not depends_on_query(arguments, REQUEST_PLACEHOLDERS):
         yield (), Problem(NO_QUERY)
@@ -192,7 +193,7 @@ class McpTool(Strict):
 
     tool: OfChange[Text]
     """Name of the tool. A server without it fails the preflight."""
-    arguments: OfChange[Annotated[dict[str, Any], checked(_check_arguments)]] = Field(
+    arguments: OfChange[Annotated[dict[str, Any], checked(check_arguments)]] = Field(
         default_factory=lambda: {"query": "{query}"}
     )
     """Arguments of the tool, with placeholders as in the body of an HTTP request."""

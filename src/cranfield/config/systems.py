@@ -25,7 +25,7 @@ from pydantic import (
 from cranfield.base.errors import Problem, unknown_name
 from cranfield.config.owners import OfChange, OfRef
 from cranfield.config.reading import Check, Extract, compile_empty_regex, compiles
-from cranfield.config.services import Http, Mcp, check_url
+from cranfield.config.services import Http, Mcp, check_arguments, check_url
 from cranfield.config.strict import (
     PORT,
     Finding,
@@ -319,6 +319,9 @@ class PythonConfig(SearchSystem):
     """A function, `module:name`, called as `name(query, k)`, plain or async; with `with`, a factory of that function."""
     with_: OfChange[dict[str, Any] | None] = Field(default=None, alias="with")
     """Arguments of the factory."""
+    arguments: OfChange[Annotated[dict[str, Any], checked(check_arguments)] | None] = None
+    """Arguments of the function by name, in place of `(query, k, **params)`, with placeholders as in the body of an HTTP request:
+    `{text: "{query}", top_k: "{k}"}`. One whose parameter is absent is left out."""
 
     def problems(self, file: Mapping[str, Any]) -> Iterator[Finding]:
         """Also an environment that the function cannot see."""

@@ -25,6 +25,7 @@ from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.classes import deciding_key
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
+from cranfield.evaluation.flat import FlatValue, flat, measure_keys, unique_keys
 from cranfield.evaluation.joint import FloatN, OpenLists, Places, grades_of, open_lists
 from cranfield.evaluation.options.blocks import CompareOptions
 from cranfield.evaluation.pairing import (
@@ -210,6 +211,38 @@ class ManyComparison(DisplayedByQuery):
     def pilot(self) -> bool:
         """True when any system is not for the record."""
         return any(evaluation.pilot for evaluation in self.evaluations)
+
+    def to_dict(self) -> dict[str, FlatValue]:
+        """The verdict and the means as one flat dictionary with stable keys, for a dashboard or a log.
+
+        `nDCG@10` of the system `bm25` has the keys `bm25_ndcg_at_10`, `bm25_ndcg_at_10_ci_low` and `bm25_ndcg_at_10_ci_high`; the mean is over
+        the `ndcg_at_10_n` queries that every system has a value for. `bm25_n_failed` counts its failures, and `bm25_better_than` the
+        systems that are significantly worse. Besides them there are `verdict` (its code: `one_best`), `best` (names, separated by commas),
+        `primary`, `testset`, and `void` and `undefined` as in `Evaluation.to_dict`.
+        """
+        keys = measure_keys(self.summaries)
+        pairs: list[tuple[str, FlatValue | None]] = [
+            ("verdict", self.verdict.code.value),
+            ("best", ", ".join(self.verdict.best)),
+            ("primary", self.primary.canonical),
+            ("testset", self.evaluations[0].testset.name),
+            *((f"{key}_n", self.summaries[measure][0].n) for measure, key in keys.items()),
+        ]
+        for place, (system, evaluation) in enumerate(
+            zip(unique_keys(self.names, "system"), self.evaluations, strict=True)
+        ):
+            for measure, key in keys.items():
+                found = self.summaries[measure][place]
+                pairs += [
+                    (f"{system}_{key}", found.mean),
+                    (f"{system}_{key}_ci_low", found.ci_low),
+                    (f"{system}_{key}_ci_high", found.ci_high),
+                ]
+            pairs.append((f"{system}_n_failed", len(evaluation.failures)))
+            if self.groups:
+                pairs.append((f"{system}_better_than", self.wins[evaluation.name][0]))
+        void = void_sentences(self.evidence)
+        return flat([*pairs, *([("void", "; ".join(void))] if void else [])])
 
     @property
     def claims(self) -> tuple[VerdictCode, ...]:

@@ -22,9 +22,10 @@ from cranfield.base.numbers import (
     format_value,
 )
 from cranfield.base.words import and_list, count_noun
-from cranfield.evaluation.absence import absence_sentences
+from cranfield.evaluation.absence import absence_sentences, judged_share
 from cranfield.evaluation.evidence.inspection import inspect_systems
 from cranfield.evaluation.evidence.values import Finding, void_sentences
+from cranfield.evaluation.flat import FlatValue, flat, key_of, measure_keys
 from cranfield.evaluation.options.blocks import CompareOptions, LatencyRule, Limits
 from cranfield.evaluation.unseen import Caveat, CaveatKind, Unseen
 from cranfield.evaluation.verdict_table import VerdictCode
@@ -422,6 +423,26 @@ class Evaluation(DisplayedByQuery):
         """Query id to its position in the arrays."""
         return {query_id: i for i, query_id in enumerate(self.ranking.query_ids)}
 
+    def to_dict(self) -> dict[str, FlatValue]:
+        """The means as one flat dictionary with stable keys, for a dashboard or a log.
+
+        `nDCG@10` has the keys `ndcg_at_10` (the mean), `ndcg_at_10_ci_low`, `ndcg_at_10_ci_high` and `ndcg_at_10_n`, the queries with
+        a value. Besides them there are `n_queries`, `n_failed`, `judged_at_10` (the mean share of judged results), `system`, `testset`,
+        `void` where the scores do not count (why), and `undefined` where keys are left out because they have no value (which).
+
+        Example:
+            >>> from cranfield import evaluate, load
+            >>> evaluation = evaluate(
+            ...     load({"q1": ["d1"], "q2": ["d2"]}), {"q1": ["d1"], "q2": ["d3", "d2"]}, measures=["RR"]
+            ... )
+            >>> {key: value for key, value in evaluation.to_dict().items() if key in ("rr", "rr_n", "n_failed")}
+            {'rr': 0.75, 'rr_n': 2, 'n_failed': 0}
+        """
+        values: dict[str, FlatValue | None] = {"system": self.name, "testset": self.testset.name}
+        for measure, key in measure_keys(self.summaries).items():
+            values |= _flat_summary(key, self.summaries[measure])
+        return flat([*values.items(), *_flat_counts(self).items(), *_flat_void(self.evidence)])
+
     def _summary(self) -> str:
         means = [f"{measure} {format_value(self.summaries[measure].mean)}" for measure in self.measures[:3]]
         counts = [count_noun(len(self.query_ids), "queries"), *([failed_text(self)] if self.failures else [])]
@@ -564,6 +585,33 @@ class Comparison(DisplayedByQuery):
         """True when either side is a pilot."""
         return self.baseline.pilot or self.candidate.pilot
 
+    def to_dict(self) -> dict[str, FlatValue]:
+        """The verdict and the measures as one flat dictionary with stable keys, for a dashboard or a log.
+
+        `nDCG@10` has the keys `ndcg_at_10` (the candidate's mean), `ndcg_at_10_baseline`, `ndcg_at_10_difference` with `_ci_low` and
+        `_ci_high`, `ndcg_at_10_p` (of the declared test), `ndcg_at_10_p_holm` and `ndcg_at_10_n`, the queries with a value on both sides;
+        `ndcg_at_10_estimate` where the interval is not of the mean difference. Besides them there are `verdict` (its code: `better`),
+        `primary`, `baseline`, `candidate`, `testset`, the counts of `Evaluation.to_dict` for both sides, and `void` and `undefined` as there.
+        """
+        values: dict[str, FlatValue | None] = {
+            "verdict": self.verdict.code.value, "primary": self.primary.canonical, "baseline": self.baseline.name,
+            "candidate": self.candidate.name, "testset": self.candidate.testset.name,
+        }  # fmt: skip
+        for measure, key in measure_keys(self.measures).items():
+            about = self.measures[measure]
+            test = about.tests.get(self.options.test)
+            values |= {
+                key: about.candidate.mean, f"{key}_baseline": about.baseline.mean, f"{key}_difference": about.delta,
+                f"{key}_difference_ci_low": about.ci_low, f"{key}_difference_ci_high": about.ci_high,
+                f"{key}_p": test.p_two_sided if test else None, f"{key}_p_holm": test.p_adjusted if test else None, f"{key}_n": about.n,
+            }  # fmt: skip
+            if about.estimate != about.delta:
+                values[f"{key}_estimate"] = about.estimate
+        counts = _flat_counts(self.candidate) | {
+            f"{key}_baseline": value for key, value in _flat_counts(self.baseline).items()
+        }
+        return flat([*values.items(), *counts.items(), *_flat_void(self.evidence)])
+
     def _summary(self) -> str:
         about = self.measures[self.primary]
         interval = f"{format_level(self.options.alpha)} CI {format_delta_interval((about.ci_low, about.ci_high))}"
@@ -572,6 +620,33 @@ class Comparison(DisplayedByQuery):
         return (
             f"{in_line(self.candidate.name)} against {in_line(self.baseline.name)}: {self.verdict.name}{why}, {found}"
         )
+
+
+def _flat_summary(key: str, summary: Summary) -> dict[str, FlatValue | None]:
+    """The mean of a measure, its interval and its number of queries, by flat keys."""
+    return {
+        key: summary.mean,
+        f"{key}_ci_low": summary.ci_low,
+        f"{key}_ci_high": summary.ci_high,
+        f"{key}_n": summary.n,
+    }
+
+
+def _flat_counts(evaluation: Evaluation) -> dict[str, FlatValue | None]:
+    """Queries, failures and the share of judged results of a system."""
+    depth = next((measure.depth for measure in evaluation.measures), None)
+    share = judged_share(evaluation.ranking, depth)
+    return {
+        "n_queries": len(evaluation.query_ids),
+        "n_failed": len(evaluation.failures),
+        key_of(share.measure.canonical): share.mean,
+    }
+
+
+def _flat_void(evidence: Iterable[Finding]) -> list[tuple[str, FlatValue | None]]:
+    """Why the scores do not count; nothing where they do."""
+    sentences = void_sentences(evidence)
+    return [("void", "; ".join(sentences))] if sentences else []
 
 
 def with_columns(evaluation: Evaluation, columns: Mapping[Measure, Evaluation]) -> Evaluation:

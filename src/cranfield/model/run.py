@@ -42,6 +42,12 @@ class Outcome(StrEnum):
         return self in {Outcome.TIMEOUT, Outcome.NONZERO_EXIT, Outcome.ERROR, Outcome.UNPARSABLE}
 
 
+TEXTS = ("snippet", "text", "body", "content", "description")
+"""Fields of a result that hold its text; the first one counts."""
+SHOWN_TEXT = 120
+"""Columns of a text that stands for a title."""
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One result, as the system gave it."""
@@ -67,6 +73,14 @@ class Hit:
     def public_id(self) -> str:
         """The id, without secrets."""
         return self.id if self.redacted_id is None else self.redacted_id
+
+    @property
+    def shown_title(self) -> str | None:
+        """Its title; without one the beginning of its text, for lists of results."""
+        if self.title or not self.fields:
+            return self.title
+        text = next((text for name in TEXTS if isinstance(text := self.fields.get(name), str) and text.strip()), None)
+        return None if text is None else shorten_to(" ".join(text[: 4 * SHOWN_TEXT].split()), SHOWN_TEXT)
 
     @property
     def public_span(self) -> str | None:

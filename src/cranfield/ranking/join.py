@@ -175,7 +175,7 @@ def match_list(
                 state = ResultState.JUDGED if expectation.closed_world else ResultState.UNJUDGED
                 span = expectation.place(hit)
                 matched.top.append(
-                    RankedHit(rank, hit.public_id, hit.score, hit.title, state, span=span, forbidden=is_forbidden)
+                    RankedHit(rank, hit.public_id, hit.score, hit.shown_title, state, span=span, forbidden=is_forbidden)
                 )
             continue
         for covered in items:
@@ -193,7 +193,8 @@ def match_list(
         if rank <= keep:
             label = expectation.labels[item]
             name = label if label == hit.id else hit.public_id  # what the test set itself names is no secret
-            values = (hit.score, hit.title, state, level, gain, label, credited, expectation.place(hit), is_forbidden)
+            place = expectation.place(hit)
+            values = (hit.score, hit.shown_title, state, level, gain, label, credited, place, is_forbidden)
             matched.top.append(RankedHit(rank, name, *values))
     matched.aspects = watch.rows()
     return matched

@@ -31,6 +31,14 @@ FARTHEST = 4
 Swatch = Literal["good", "bad", "same", "band"]
 """The colours of the pictures."""
 
+Mark = Literal["", "best", "second"]
+"""Place of a value among those of other systems."""
+
+MARKS = "The best value is bold, the second underlined"
+"""What `Table.marks` says of cells with a `Mark`."""
+WORSE_SYSTEMS = "Superscripts name the systems that are significantly worse"
+"""What it says of cells with `TonedCell.better_than`."""
+
 Payload = Mapping[str, Any]
 
 
@@ -42,6 +50,10 @@ class TonedCell:
     tone: Tone
     distance: int = 0
     """How far it is on the good side of the mean of its row, or below zero on the bad side: up to `FARTHEST`."""
+    mark: Mark = ""
+    """Shown in a table with `marks`, in forms with bold and underlined text."""
+    better_than: tuple[str, ...] = ()
+    """Labels of the systems that are significantly worse; shown as a superscript where `mark` is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,12 @@ class Table:
     """Rows in plain text, followed by the number left out; None keeps all."""
     wrap: bool = False
     """Long words fold into more lines of plain text, and are not cut."""
+    marks: str = ""
+    """What bold, underlined and superscripts mean; empty: the marks of cells are not shown."""
+
+    def marked(self, cell: Cell) -> tuple[Mark, tuple[str, ...]]:
+        """The mark of a cell and what it is better than, where this table shows them."""
+        return (cell.mark, cell.better_than) if self.marks and isinstance(cell, TonedCell) else ("", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +251,7 @@ def _without_tones(block: Block) -> Block:
 
 def _table_without_tones(table: Table) -> Table:
     rows = [tuple(cell.value if isinstance(cell, TonedCell) else cell for cell in row) for row in table.rows]
-    return replace(table, rows=rows)
+    return replace(table, rows=rows, marks="")
 
 
 def _without_colours(figure: Chart) -> Chart:
@@ -354,32 +372,6 @@ class QueryViewContent:
     """Every query, in the order of the index."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderboardRow:
-    """A system on a leaderboard."""
-
-    label: str
-    """Letter or number by which other rows name it."""
-    system: str
-    values: tuple[float | None, ...]
-    """Its mean of each measure."""
-    better_than: tuple[str, ...]
-    """Labels of the systems that it is significantly better than, on the first measure."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaderboard:
-    """Systems by measures, for a paper."""
-
-    caption: tuple[str, ...]
-    """Sentences; where the scores do not count, that is the first."""
-    measures: tuple[str, ...]
-    """The primary measure first."""
-    higher_is_better: tuple[bool | None, ...]
-    """None: no value of the measure is the best."""
-    rows: tuple[LeaderboardRow, ...]
-
-
 @dataclass(frozen=True)
 class Document:
     """A whole report."""
@@ -405,8 +397,10 @@ class Document:
     """Every query with its results, where the report is about queries."""
     brief: Callable[[], Brief] | None = None
     """What the short form says; a Document without one is short as it is."""
-    leaderboard: Callable[[], Leaderboard] | None = None
-    """The systems by their measures, which LaTeX shows in the place of every table."""
+    leaderboard: Callable[[], Table] | None = None
+    """The systems by their measures, for a paper: LaTeX shows it in the place of every table."""
+    model_card: Callable[[], Payload] | None = None
+    """The systems by their measures, as metadata of a model card."""
 
     @property
     def stamp(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,40 @@ def test_failures_that_differ_in_numbers_alone_are_alike() -> None:
 
     with pytest.raises(SystemUnderTestError, match=r"the first 10 queries all failed .*: error: ConnectionError"):
         collect(SET, PythonSystem.calling("refused", refused))
+
+
+MANY = TestSet("many", tuple(Query(f"q{n}", f"word {n}") for n in range(60)), {f"q{n}": {"d1": 1} for n in range(60)})
+
+
+def test_a_run_stops_where_the_first_thirty_queries_all_fail_in_whatever_way() -> None:
+    calls: list[str] = []
+
+    def fails(query: str, k: int) -> list[str]:
+        calls.append(query)
+        if len(calls) % 3 == 0:
+            raise TimeoutError("no answer")
+        raise PermissionError(f"request {sha256(query.encode()).hexdigest()}: the key is not valid")
+
+    message = r"the first 30 queries all failed: 30 error; the last: error: TimeoutError: no answer"
+    with pytest.raises(SystemUnderTestError, match=message) as caught:
+        collect(MANY, PythonSystem.calling("fails", fails))
+    assert len(calls) == 30
+    assert caught.value.problems[0].hint == "30 queries were not sent; {keep_going} sends every query anyway"
+    assert (
+        len(collect(MANY, PythonSystem.calling("fails", fails), options=CollectOptions(keep_going=True)).answers) == 60
+    )
+
+
+def test_one_answer_among_the_first_keeps_a_run_going() -> None:
+    calls: list[str] = []
+
+    def once(query: str, k: int) -> list[str]:
+        calls.append(query)
+        if len(calls) == 29:
+            return ["d1"]
+        raise ValueError(sha256(query.encode()).hexdigest())
+
+    assert len(collect(MANY, PythonSystem.calling("once", once)).answers) == 60
 
 
 def crash(n: int) -> Problem:

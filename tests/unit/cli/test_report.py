@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 JUDGED = {f"q{n}": {f"d{n}": 1, "other": 0} for n in range(8)}
@@ -42,6 +45,26 @@ def test_every_form_is_as_the_run_wrote_it(text, call):
     assert call("report", results, "--format", "markdown", *by_query).stdout == Path("out/report.md").read_text()
     printed = json.loads(call("report", results, "--format", "json").stdout)
     assert printed == json.loads(Path(results).read_text()) | {"queries": None}
+
+
+def test_a_file_is_written_in_the_form_of_its_suffix(text, call):
+    results = "out/results.json"
+    done = call("report", results, "--save", "again.xlsx")
+    assert "wrote again.xlsx" in done.stderr
+    assert openpyxl.load_workbook("again.xlsx").sheetnames[0] in {"Verdict", "Report"}
+    assert call("report", results, "--save", "again.tex").returncode == 0
+    assert r"\toprule" in Path("again.tex").read_text()
+    piped = subprocess.run(
+        [sys.executable, "-m", "cranfield", "report", results, "--format", "xlsx"], capture_output=True, check=True
+    )
+    assert piped.stdout == Path("again.xlsx").read_bytes()
+
+
+def test_a_suffix_without_a_form_is_refused_before_anything_is_read(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call("report", "no-such-file.json", "--save", "again.pdf")
+    assert done.returncode == 2
+    assert "again.pdf: the format cannot be derived from the suffix; expected one of .txt" in done.stderr
 
 
 def test_without_the_calls_all_but_times_and_outputs_is_there(text, call):

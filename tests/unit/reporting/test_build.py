@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from tests.unit.reporting.forms import rendered
 
 from cranfield.app.evaluate import compare, evaluate
 from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.result import result_of
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.model import Answer, CallLog, Outcome, Query, Run, TestSet
-from cranfield.reporting import RENDERERS, comparison_document, evaluation_document, render
+from cranfield.reporting import RENDERERS, comparison_document, evaluation_document
 from cranfield.reporting.charts.spec import BETTER, WORSE
 from cranfield.reporting.document import (
     Bullets,
@@ -27,6 +28,7 @@ from cranfield.reporting.document import (
     Section,
     Table,
     TonedCell,
+    cell_value,
 )
 from cranfield.reporting.sections.collection import side_by_side
 from cranfield.workbench.server.comparisons import with_query_pages
@@ -243,15 +245,15 @@ def test_provenance_names_what_is_needed_to_do_it_again(comparison: Comparison, 
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_a_pilot_is_stamped_in_every_form(pilot: Comparison, form: str) -> None:
-    text = render(comparison_document(pilot), form)
+    text = rendered(comparison_document(pilot), form)
     assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in text
-    one = render(evaluation_document([pilot.baseline]), form)
+    one = rendered(evaluation_document([pilot.baseline]), form)
     assert ('"pilot": true' if form == "json" else "PILOT: not for the record") in one
 
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_what_is_for_the_record_has_no_stamp(comparison: Comparison, form: str) -> None:
-    assert "PILOT" not in render(comparison_document(comparison), form)
+    assert "PILOT" not in rendered(comparison_document(comparison), form)
 
 
 def test_an_invalid_comparison_says_why_first(invalid: Comparison) -> None:
@@ -302,7 +304,7 @@ def degenerate(name: str) -> Comparison:
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_a_report_can_be_made_of_what_says_nothing(name: str, form: str) -> None:
     comparison = degenerate(name)
-    text = render(comparison_document(comparison), form)
+    text = rendered(comparison_document(comparison), form)
     assert comparison.verdict.name in text.lower() or form == "csv"
     assert not re.search(r"\b(nan|None|inf)\b", text)
 
@@ -314,8 +316,8 @@ def test_a_report_of_several_systems_marks_the_best_of_each_measure(pair: tuple[
     assert titles[-3:] == ["n", "failed", "judged"]
     rr = titles.index("RR@10")
     # (1/2 + 1 + 1 + 0 + 1/2 + 1 + 0 + 1) / 8 = .625 against (1 + 1/2 + 1 + 1/3 + 0 + 1 + 0 + 0) / 8 = .479
-    assert table.rows[0][rr] == TonedCell(0.625, "good")
-    assert table.rows[1][rr] == pytest.approx(0.479, abs=0.001)
+    assert table.rows[0][rr] == TonedCell(0.625, "good", mark="best")
+    assert cell_value(table.rows[1][rr]) == pytest.approx(0.479, abs=0.001)
     assert table.rows[1][-2] == 1
 
 

@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from tests.unit.reporting.forms import rendered
 
 from cranfield.app.evaluate import compare, evaluate
 from cranfield.base.errors import UnknownNameError
@@ -170,8 +171,8 @@ def test_a_contrast_has_both_sides_and_the_gain(kinds: Comparison) -> None:
 
 @pytest.mark.parametrize("form", sorted(RENDERERS))
 def test_contrasts_are_in_every_form(form: str, kinds: Comparison) -> None:
-    render(comparison_document(kinds, contrasts=ASKED), form)
-    render(evaluation_document([kinds.baseline], contrasts=ASKED), form)
+    rendered(comparison_document(kinds, contrasts=ASKED), form)
+    rendered(evaluation_document([kinds.baseline], contrasts=ASKED), form)
 
 
 def test_a_contrast_of_nothing_is_refused_when_it_is_asked_for(kinds: Comparison) -> None:

@@ -1,12 +1,15 @@
 """LaTeX of a report: a leaderboard with its marks, text that is no command, and every table where there is no leaderboard."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from cranfield import Limits, compare, compare_many, evaluate, load, report
-from cranfield.reporting.document import Column, Document, Leaderboard, LeaderboardRow, Section, Table
+from cranfield.measures import parse
+from cranfield.reporting.document import Column, Document, Section, Table
 from cranfield.reporting.renderers.latex import escape, render_latex
+from cranfield.reporting.sections.subject import marks_of
 
 QUERIES = [f"q{n}" for n in range(40)]
 TESTSET = load({query: {"d": 1} for query in QUERIES})
@@ -58,26 +61,60 @@ def test_one_system_has_no_mark():
     assert rows_of(report(GOOD, format="latex")) == [r"A & good \& new & 1.0000 & 1.0000 & 0.1000 \\"]
 
 
-def board(*rows, better=(True,)):
-    return Leaderboard(
-        ("Means.",), ("m",), better, tuple(LeaderboardRow(str(n), "s", (value,), ()) for n, value in enumerate(rows))
-    )
-
-
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("means", "measure", "expected"),
     [
-        (board(0.5, 0.50001, 0.4), ["b", "b", "u"]),  # equal as printed
-        (board(0.5, 0.5), ["", ""]),
-        (board(2.0, None, 1.0), ["b", "", "u"]),
-        (board(2.0, 3.0, 1.0, better=(False,)), ["u", "", "b"]),
-        (board(10.0, 9.0), ["b", "u"]),  # by value, not by text
+        ([0.5, 0.50001, 0.4], "RR", ["best", "best", "second"]),  # equal as printed
+        ([0.5, 0.5], "RR", ["", ""]),
+        ([0.5], "RR", [""]),
+        ([2.0, None, 1.0], "RR", ["best", "", "second"]),
+        ([2.0, 3.0, 1.0], "RankOfFirst", ["second", "", "best"]),  # lower is better
+        ([10.0, 9.0], "RR", ["best", "second"]),  # by value, not by text
+        ([0.5, 0.4], "Judged@10", ["", ""]),  # a diagnostic has no best value
     ],
 )
-def test_values_are_marked_as_they_are_printed(found, expected):
-    document = Document("t", (), (), tidy=lambda: None, payload=dict, leaderboard=lambda: found)
-    marks = ["b" if "textbf" in row else "u" if "underline" in row else "" for row in rows_of(render_latex(document))]
-    assert marks == expected
+def test_values_are_marked_as_they_are_printed(means, measure, expected):
+    assert marks_of(means, parse(measure)) == expected
+
+
+def test_markdown_and_html_mark_the_same_values():
+    many = compare_many([POOR, GOOD, FAIR])
+    markdown = report(many, format="markdown")
+    lines = {line.split("|")[2].strip(): line for line in markdown.splitlines() if line.startswith("| ")}
+    assert "| **1.0000**<sup>A,C</sup> |" in lines["B good &amp; new"]
+    assert "| <ins>0.7500</ins><sup>A</sup> |" in lines[r"C fair\_1"]
+    assert "<sup>" not in lines["A poor"]
+    explained = "The best value is bold, the second underlined. Superscripts name the systems that are significantly worse in RR"
+    assert markdown.count(explained) == 1
+    html = report(many, format="html")
+    assert html.count(explained) == 1
+    assert re.search(r"<strong>1\.0000</strong><sup>A,C</sup>", html)
+    assert re.search(r"<u>0\.7500</u><sup>A</sup>", html)
+    assert "<strong>0.1000</strong>" not in html  # a diagnostic
+    assert "bold" not in report(many, format="text")
+
+
+def test_reports_of_scores_that_do_not_count_mark_nothing():
+    many = compare_many([POOR, GOOD, FAIR], limits=Limits(min_judged_share=0.9))
+    assert not re.search("<sup>|<ins>|is bold", report(many, format="markdown"))
+    assert not re.search("<sup>|<u>|is bold", report(many, format="html"))
+
+
+def test_systems_side_by_side_are_marked_too():
+    from cranfield.reporting import evaluation_document, render
+
+    markdown = render(evaluation_document([POOR, GOOD]), "markdown")
+    assert re.search(r"\| good &amp; new \| \*\*1\.0000\*\* \| \*\*1\.0000\*\* \| 0\.1000 \|", markdown)
+
+
+def test_text_in_a_superscript_is_escaped():
+    from cranfield.reporting.document import TonedCell
+    from cranfield.reporting.renderers.markdown import table_markdown
+
+    cell = TonedCell(0.5, "", mark="best", better_than=("<b>",))
+    table = Table((Column("m", "value"),), ((cell,),), "c", marks="m")
+    assert list(table_markdown(table))[2] == "| **0.5000**<sup>&lt;b&gt;</sup> |"
+    assert list(table_markdown(replace(table, marks="")))[2] == "| 0.5000 |"
 
 
 @pytest.mark.parametrize("character", list("\\{}$&#%_^~<>|\"`'"))

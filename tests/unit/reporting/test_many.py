@@ -36,7 +36,7 @@ from cranfield.reporting import comparison_document, evaluation_document, render
 from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import BETTER, PAGE, PHONE, SCREENS, WORSE, Screen
 from cranfield.reporting.charts.systems import FAINTEST, STRONGEST, HeatRow, RankedSystem, heat_map, mean_ranks
-from cranfield.reporting.document import Block, Chart, Details, Document, Paragraph, Table
+from cranfield.reporting.document import Block, Chart, Details, Document, Paragraph, Table, cell_value
 from cranfield.reporting.renderers.data import csv_text
 from cranfield.reporting.renderers.html import draw
 from cranfield.reporting.renderers.text import render_brief
@@ -139,7 +139,7 @@ def test_the_verdict_comes_first_and_the_best_system_leads_the_table(many: ManyC
     assert document.verdict is not None
     assert document.verdict.sentence == many.verdict.sentence
     first = tables(document, "systems")[0]
-    means = [row[3] for row in first.rows]
+    means = [cell_value(row[3]) for row in first.rows]
     assert means == sorted(means, reverse=True)
     assert [row[0] for row in first.rows] == list(range(1, len(many.names) + 1))
     assert {row[1][2:] for row in first.rows if "best" in row[-1]} == set(many.verdict.best)

@@ -468,3 +468,38 @@ def test_the_time_of_a_call_is_that_of_the_function():
         return []
 
     assert ask(PythonSystem.calling("f", search))[1].latency_ms >= 50
+
+
+NAMED = """
+def named(*, text, top_k=3, language="en"):
+    return [f"{text}-{n}-{language}" for n in range(top_k)]
+
+async def awaited(limit, question):
+    return [f"{question}-{n}" for n in range(limit)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "params", "expected"),
+    [
+        ("named", {"text": "{query}", "top_k": "{k}"}, {}, ["q-0-en", "q-1-en"]),
+        ("named", {"text": "about {query}", "top_k": 1}, {}, ["about q-0-en"]),
+        ("named", {"text": "{query}", "top_k": 1, "language": "{params.lang}"}, {"lang": "de"}, ["q-0-de"]),
+        ("named", {"text": "{query}", "top_k": 1, "language": "{params.lang}"}, {}, ["q-0-en"]),
+        ("awaited", {"question": "{query}", "limit": "{k}"}, {}, ["q-0", "q-1"]),
+    ],
+)
+def test_arguments_by_name_take_the_place_of_the_usual_ones(module, name, arguments, params, expected):
+    system = module(NAMED, name, arguments=arguments)
+    preflight([system], k=2)
+    assert [hit.id for hit in ask(system, "q", 2, **params)[0].hits] == expected
+
+
+def test_arguments_that_a_function_does_not_take_fail_before_the_first_query(module):
+    system = module(NAMED, "named", arguments={"words": "{query}", "top_k": "{k}"})
+    with pytest.raises(
+        PreflightError, match=r"expected named to take words, top_k, its `arguments`, got named\(\*, text"
+    ):
+        preflight([system], k=2)
+    with pytest.raises(ConfigError, match="every query would make the same call"):
+        module(NAMED, "named", arguments={"top_k": "{k}"})

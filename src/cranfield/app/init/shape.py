@@ -52,11 +52,11 @@ def take_default(question: str, default: str, choices: Sequence[str] = ()) -> st
 
 @dataclass(frozen=True, slots=True)
 class TrialTarget:
-    """One argument: a file or folder, an address, or a command."""
+    """One argument: a file or folder, an address, a command, or a function of Python."""
 
     given: str
     """As the user wrote it, without the name."""
-    kind: Literal["path", "url", "command"]
+    kind: Literal["path", "url", "command", "function"]
     name: str = ""
     """The name of the system, from `NAME=TARGET`."""
     argv: tuple[str, ...] = ()
@@ -347,8 +347,8 @@ def _result_shape(lists: Sequence[Sequence[Any]], known: Known) -> Shape | None:
         inner = _field(results, names, fits)
         if inner is not None and inner != path:
             extract[key] = json_path(inner)
-    if not known and (text := _field(results, TEXT_NAMES, _is_short)) is not None:
-        extract["result_fields"] = {"text": json_path(text)}  # for those who judge
+    if (text := _field(results, TEXT_NAMES, _is_short)) is not None and text != path:
+        extract["result_fields"] = {"text": json_path(text)}  # for lists, and for those who judge
     fields = {
         name: json_path(at) for name in known.fields if (at := _expected_field(results, name, extract)) is not None
     }

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from cranfield.app.init.config import SCHEMA_NAME, config_text, head_of, starter_testset
+from cranfield.app.init.functions import function_system
 from cranfield.app.init.shape import (
     FIRST_QUERIES,
     QUERY_NAMES,
@@ -617,7 +618,7 @@ def _with_doubt(system: FoundSystem, trial: Trial) -> FoundSystem:
 def _needs_query(target: TrialTarget, files: Sequence[FoundFile]) -> bool:
     """Whether a system cannot be tried without a query of the test set."""
     is_database = any(file.role == "database" and file.target == target for file in files)
-    return target.kind == "command" or is_database
+    return target.kind in {"command", "function"} or is_database
 
 
 def _systems(
@@ -631,6 +632,8 @@ def _systems(
             continue
         if target.kind == "command":
             found.append(command_system(target, trial))
+        elif target.kind == "function":
+            found.append(function_system(target, trial))
         elif server is not None and PORT in placeholders(target.given):
             found.append(served_system(target, server, trial))
         elif target.kind == "url":

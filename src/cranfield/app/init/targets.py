@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from cranfield.app.init.config import config_checks
+from cranfield.app.init.functions import FUNCTION, functions_of_file
 from cranfield.app.init.shape import (
     ID_NAMES,
     K_NAMES,
@@ -64,7 +65,7 @@ ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _NAMED = re.compile(rf"({NAME_PATTERN})=(.+)", re.DOTALL)
 _PROGRAMS = (b"#!", b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 """What a file that can be executed begins with."""
-EXPECTED = "a file or folder, an address (http://...), or a command with {query} in quotes or after --"
+EXPECTED = "a file or folder, an address (http://...), a function (module:function), or a command with {query} in quotes or after --"
 SCRIPT = ".py"
 
 
@@ -96,6 +97,10 @@ def _target(argument: str) -> TrialTarget:
         return _program(path, given, name) or TrialTarget(given, "path", name)
     if re.search(r"\s", given.strip()) or shutil.which(given):
         return _command(given, name)
+    if (function := FUNCTION.fullmatch(given)) and (
+        not function["module"].endswith(SCRIPT) or _exists(function["module"])
+    ):
+        return TrialTarget(given, "function", name)
     hint = "to try an example without files: cranfield demo"
     raise UsageError(Problem("no such file, folder or program", path=given, expected=EXPECTED, hint=hint))
 
@@ -444,6 +449,8 @@ def fts_tables(path: Path) -> dict[str, tuple[str, ...]]:
 _EXPECTED = "ids of results on stdout (lines, or JSON), or a server on stdin and stdout that speaks MCP or answers lines of JSON"
 
 _MCP_IMPORT = re.compile(rb"(?m)^\s*(?:from|import)\s+(?:fast)?mcp\b|modelcontextprotocol")
+_OF_PROGRAMS = re.compile(rb"__main__|argv|argparse|stdin|\binput\(|\b(?:click|typer|fire|docopt|fileinput|mcp)\b")
+"""What a script has that is a program."""
 _READ_BYTES = 100_000
 """Bytes of a script that are read, from its beginning."""
 
@@ -463,6 +470,8 @@ def command_system(target: TrialTarget, trial: Trial) -> FoundSystem:
 def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
     if target.is_certain:
         return _search(list(target.argv), target, trial)
+    if _is_module(target.path) and (function := functions_of_file(target, trial)) is not None:
+        return function
     problems: list[Problem] = []
     is_server = any("mcp" in word.lower() or _imports_mcp(Path(word)) for word in target.argv)
     for attempt in (_started_server, _appended) if is_server else (_appended, _answering_lines, _started_server):
@@ -470,6 +479,8 @@ def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
         if isinstance(found, FoundSystem):
             return found
         problems += found
+    if target.path.suffix == SCRIPT and (function := functions_of_file(target, trial)) is not None:
+        return function
     tried = "; ".join(dict.fromkeys(problem.got or problem.message for problem in problems))
     hint = "write {query} where the query goes: cranfield init './search.sh {query}'"
     if is_server:
@@ -481,6 +492,15 @@ def _tried(target: TrialTarget, trial: Trial) -> FoundSystem:
         got=tried,
         hint=hint,
     )
+
+
+def _is_module(path: Path) -> bool:
+    """Whether a file of Python reads nothing from its command line and stdin, so that it is no program."""
+    if path.suffix != SCRIPT:
+        return False
+    with suppress(OSError), path.open("rb") as stream:
+        return not _OF_PROGRAMS.search(stream.read(_READ_BYTES))
+    return False
 
 
 def _imports_mcp(path: Path) -> bool:

@@ -18,6 +18,7 @@ from cranfield.systems.calls.extract import Extractor
 from cranfield.systems.collect.preflight import preflight
 from cranfield.systems.configured import ConfiguredSystem
 from cranfield.systems.kinds.build import system_class
+from cranfield.systems.kinds.python import FunctionSystem
 
 TRIAL = "trial"
 """Name of a system and of a query that are tried."""
@@ -61,7 +62,10 @@ def make_system(settings: Settings, folder: Path, environment: Mapping[str, str]
     """
     limits = {"timeout_s": TRIAL_S, "retries": 0, **({"env": dict(environment)} if environment else {})}
     config = system_config(TRIAL, {**settings, **limits})
-    return system_class(expand_preset(config).kind)(TRIAL, config, folder)
+    system = system_class(expand_preset(config).kind)(TRIAL, config, folder)
+    if isinstance(system, FunctionSystem):
+        system.isolate({})  # it cannot end or change this process
+    return system
 
 
 def answers_of(

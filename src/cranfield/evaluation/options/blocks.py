@@ -550,7 +550,9 @@ class CollectOptions:
     seed: Annotated[int, Option(help="Random seed of the order in which systems take turns.", places=CONFIG), Ge(0)] = 0
     keep_going: Annotated[
         bool,
-        Option(help="Continue if the first ten queries to a system all fail in the same way; default: stop."),
+        Option(
+            help="Continue if the first ten queries to a system all fail in the same way, or the first thirty in any; default: stop."
+        ),
     ] = False
     cache_dir: Path | None = None
     """Folder of cached answers; None: no cache."""

@@ -680,7 +680,13 @@ def write_text(
 
 
 def write_bytes(
-    path: Path, parts: Iterable[bytes], *, root: Path | None = None, private: bool = False, keep: bool = True
+    path: Path,
+    parts: Iterable[bytes],
+    *,
+    root: Path | None = None,
+    private: bool = False,
+    keep: bool = True,
+    is_workbook: bool = False,
 ) -> None:
     """Write bytes as `write_text` writes text: all of them or none; packed where the name ends in `.gz` or `.zst`.
 
@@ -693,13 +699,14 @@ def write_bytes(
             the file.
         private: the file, and folders that are made for it, are for their owner alone.
         keep: return when the file would survive a power cut; off for what can be made again.
+        is_workbook: the bytes are an Excel workbook, which may have the suffix of one.
 
     Raises:
         UsageError: it is a device or a pipe, which nothing replaces, or a link below `root`.
         OSError: the system would not take it.
         MissingExtraError: it is to be Zstandard, and no library is there to pack it.
     """
-    if suffix_of(path) in READ_ONLY:
+    if suffix_of(path) in READ_ONLY and not is_workbook:
         expected = "a file name with another extension, such as .csv or .json"
         raise UsageError(f"not written: {suffix_of(path)} files are read only", path=str(path), expected=expected)
     target = Path(os.path.realpath(path)) if root is None else path

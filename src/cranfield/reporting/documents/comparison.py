@@ -80,6 +80,7 @@ from cranfield.reporting.sections.measures import (
     strata_contrasts,
     summaries,
 )
+from cranfield.reporting.sections.model_card import model_card_of
 from cranfield.reporting.sections.subject import (
     Preflight,
     Subject,
@@ -360,6 +361,7 @@ def subject_document(subject: Subject) -> Document:
         queries=QueryViewContent(lambda: QueryData(subject).index(), lambda: QueryData(subject).details()),
         brief=partial(brief_of, subject),
         leaderboard=partial(leaderboard_of, subject),
+        model_card=partial(model_card_of, subject),
     )
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 
 from cranfield.base.errors import UnknownNameError, UsageError
 from cranfield.base.words import is_formula, printable
-from cranfield.formats.io.files import write_text
+from cranfield.formats.io.files import write_bytes
 from cranfield.model.results import to_json
 from cranfield.reporting.document import CALLS, Cell, Document, Table, cell_value
 from cranfield.reporting.renderers.html import render_html
 from cranfield.reporting.renderers.latex import render_latex
 from cranfield.reporting.renderers.markdown import render_markdown
+from cranfield.reporting.renderers.model_card import render_model_card
 from cranfield.reporting.renderers.text import render_brief_markdown, render_text
+from cranfield.reporting.renderers.xlsx import render_xlsx
 
 
 def guard(text: str) -> str:
@@ -66,9 +68,15 @@ class Renderer:
     name: str
     suffix: str
     """Suffix of the files it writes; empty where it writes none."""
-    render: Callable[[Document], str]
-    save: Callable[[Document], str] | None = None
-    """Where a file holds more than what is printed."""
+    render: Callable[[Document], str] | None
+    """None: it is no text."""
+    save: Callable[[Document], str | bytes] | None = None
+    """Where a file holds something else, or more, than what is printed."""
+
+    def content(self, document: Document) -> bytes:
+        """What a file holds."""
+        made = (self.save or self.render)(document)  # type: ignore[misc]  # it has one of them
+        return made if isinstance(made, bytes) else made.encode("utf-8", "backslashreplace")
 
 
 RENDERERS: Mapping[str, Renderer] = {
@@ -80,7 +88,9 @@ RENDERERS: Mapping[str, Renderer] = {
         Renderer("markdown", ".md", render_markdown),
         Renderer("brief", "", render_brief_markdown),
         Renderer("latex", ".tex", render_latex),
+        Renderer("model-card", "", render_model_card),
         Renderer("html", ".html", render_html),
+        Renderer("xlsx", ".xlsx", None, render_xlsx),
     )
 }
 """Name to renderer, in the order help lists them."""
@@ -91,10 +101,14 @@ def render(document: Document, name: str = "text") -> str:
 
     Raises:
         UnknownNameError: no renderer has that name.
+        UsageError: the form is no text.
     """
     if name not in RENDERERS:
         raise UnknownNameError.among("format", name, RENDERERS)
-    return RENDERERS[name].render(document)
+    found = RENDERERS[name]
+    if found.render is None:
+        raise UsageError(f"{name} is not text", expected=f"a file to write, with a name that ends in {found.suffix}")
+    return found.render(document)
 
 
 def save_report(document: Document, path: str | Path, *, root: Path | None = None) -> None:
@@ -109,13 +123,22 @@ def save_report(document: Document, path: str | Path, *, root: Path | None = Non
         UsageError: no renderer has that suffix, or the file cannot be written.
     """
     path = Path(path)
+    _write(path, renderer_of(path).content(document), root)
+
+
+def renderer_of(path: Path) -> Renderer:
+    """The form that the suffix of a file selects.
+
+    Raises:
+        UsageError: none has that suffix.
+    """
     by_suffix = {renderer.suffix: renderer for renderer in RENDERERS.values() if renderer.suffix}
     renderer = by_suffix.get(path.suffix.lower())
     if renderer is None:
         raise UsageError(
             "the format cannot be derived from the suffix", path=str(path), expected=f"one of {', '.join(by_suffix)}"
         )
-    _write(path, (renderer.save or renderer.render)(document), root)
+    return renderer
 
 
 def save_table(table: Table, path: Path, *, root: Path | None = None) -> None:
@@ -124,12 +147,12 @@ def save_table(table: Table, path: Path, *, root: Path | None = None) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    _write(path, csv_text(table), root)
+    _write(path, csv_text(table).encode("utf-8"), root)
 
 
-def _write(path: Path, text: str, root: Path | None) -> None:
+def _write(path: Path, content: bytes, root: Path | None) -> None:
     try:
-        write_text(path, [text], root=root)
+        write_bytes(path, [content], root=root, is_workbook=path.suffix.lower() == ".xlsx")
     except OSError as error:
         reason = "no such folder" if isinstance(error, FileNotFoundError) else (error.strerror or str(error)).lower()
         raise UsageError(f"the report cannot be written: {reason}", path=str(path)) from error
@@ -155,5 +178,5 @@ def save_reports(
     calls = document.calls() if document.calls is not None and any(path.suffix == ".json" for path in paths) else None
     if calls is None:
         return paths
-    _write(folder / CALLS, to_json(calls), root or folder)
+    _write(folder / CALLS, to_json(calls).encode("utf-8"), root or folder)
     return (*paths, folder / CALLS)

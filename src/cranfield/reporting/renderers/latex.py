@@ -6,11 +6,10 @@ Text from systems and files is escaped: nothing of it is a command.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from cranfield.base.numbers import format_value
 from cranfield.base.words import printable
-from cranfield.reporting.document import Block, Details, Document, Leaderboard, Table
+from cranfield.reporting.document import Block, Cell, Column, Details, Document, Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -19,6 +18,7 @@ _SPECIAL = {
     "–": "--", "−": "$-$", "…": r"\ldots{}", "×": r"$\times$", "\N{GREEK SMALL LETTER DELTA}": r"$\delta$",
 }  # fmt: skip
 _ANY_SPECIAL = re.compile("[" + re.escape("".join(_SPECIAL)) + "]")
+_MARKS: Mapping[str, str] = {"": "%s", "best": r"\textbf{%s}", "second": r"\underline{%s}"}
 PACKAGES = r"% \usepackage{booktabs} and, for quotes in names, \usepackage[T1]{fontenc} and \usepackage{textcomp}"
 
 
@@ -30,7 +30,7 @@ def escape(text: str) -> str:
 def render_latex(document: Document) -> str:
     """The leaderboard; where a report has none, each of its tables."""
     if document.leaderboard is not None:
-        tables = [_leaderboard(document.leaderboard())]
+        tables = [_table(document.leaderboard())]
     else:
         found = [table for section in document.sections for table in _tables(section.blocks)]
         tables = [_table(table) for table in found]
@@ -51,31 +51,18 @@ def _tables(blocks: Sequence[Block]) -> Iterator[Table]:
 def _table(table: Table) -> str:
     titles = [escape(column.title) for column in table.columns]
     rows = [
-        [escape(column.text(cell)) for column, cell in zip(table.columns, row, strict=True)]
+        [_cell(table, column, cell) for column, cell in zip(table.columns, row, strict=True)]
         for row in [*table.rows, *([] if table.footer is None else [table.footer])]
     ]
     last = rows.pop() if table.footer is not None else None
-    return _tabular(escape(table.caption), "".join("lr"[each.is_numeric] for each in table.columns), titles, rows, last)
+    caption = f"{table.caption}. {table.marks}." if table.marks else table.caption
+    return _tabular(escape(caption), "".join("lr"[each.is_numeric] for each in table.columns), titles, rows, last)
 
 
-def _leaderboard(board: Leaderboard) -> str:
-    """Systems by measures: the best value in bold, the second underlined, and which systems are significantly worse."""
-    shown = [[format_value(value) for value in row.values] for row in board.rows]
-    cells = [[escape(row.label), escape(row.system), *texts] for row, texts in zip(board.rows, shown, strict=True)]
-    for at, higher_is_better in enumerate(board.higher_is_better):
-        pairs = [(texts[at], row.values[at]) for row, texts in zip(board.rows, shown, strict=True)]
-        known = {text: value for text, value in pairs if value is not None}  # equal as printed is equal
-        if higher_is_better is None or len(known) == 1:
-            known = {}
-        places = sorted(known, key=known.__getitem__, reverse=higher_is_better is True)
-        for row, line in zip(board.rows, cells, strict=True):
-            text = line[at + 2]
-            if text in places[:2]:
-                line[at + 2] = (r"\textbf{%s}", r"\underline{%s}")[places.index(text)] % text
-            if at == 0 and row.better_than:
-                line[at + 2] += f"$^{{{','.join(row.better_than)}}}$"
-    titles = ["", "System", *map(escape, board.measures)]
-    return _tabular(" ".join(map(escape, board.caption)), "ll" + "r" * len(board.measures), titles, cells)
+def _cell(table: Table, column: Column, cell: Cell) -> str:
+    mark, better_than = table.marked(cell)
+    text = _MARKS[mark] % escape(column.text(cell))
+    return f"{text}$^{{{','.join(map(escape, better_than))}}}$" if better_than else text
 
 
 def _tabular(

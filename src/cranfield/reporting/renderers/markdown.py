@@ -117,7 +117,7 @@ def _code(block: Code) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield f"{paragraph(table.caption)}:"
+    yield f"{paragraph(f'{table.caption}. {table.marks}' if table.marks else table.caption)}:"
     yield ""
     yield from table_markdown(table)
 
@@ -128,7 +128,7 @@ def table_markdown(table: Table) -> Iterator[str]:
     yield _row(["---:" if column.is_numeric else ":---" for column in table.columns])
     shown = table.rows if table.shown is None else table.rows[: max(table.shown, MAX_ROWS)]
     for row in shown:
-        yield _row([_cell(column, cell) for column, cell in zip(table.columns, row, strict=True)])
+        yield _row([_marked(table, column, cell) for column, cell in zip(table.columns, row, strict=True)])
     if table.footer is not None:
         yield _row(
             [f"**{text}**" if (text := _cell(*pair)) else "" for pair in zip(table.columns, table.footer, strict=True)]
@@ -142,6 +142,16 @@ def _cell(column: Column, cell: Cell) -> str:
     text = column.text(cell)
     shown = code(text, in_table=True) if column.is_code else escape(text)
     return f"[{shown}]({cell.href})" if isinstance(cell, Link) and cell.href else shown
+
+
+_MARKS: Mapping[str, str] = {"": "%s", "best": "**%s**", "second": "<ins>%s</ins>"}
+"""GitHub takes `<ins>` for underlined text, and removes `<u>`."""
+
+
+def _marked(table: Table, column: Column, cell: Cell) -> str:
+    mark, better_than = table.marked(cell)
+    text = _MARKS[mark] % _cell(column, cell)
+    return f"{text}<sup>{escape(','.join(better_than))}</sup>" if better_than else text
 
 
 def _row(cells: list[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from cranfield.base.errors import UnknownNameError
@@ -28,15 +29,16 @@ from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import RankedSystem, mean_ranks
 from cranfield.reporting.document import (
+    MARKS,
     PILOT_STAMP,
     VOID_STAMP,
+    WORSE_SYSTEMS,
     Block,
     Bullets,
     Cell,
     Chart,
+    Column,
     Details,
-    Leaderboard,
-    LeaderboardRow,
     Paragraph,
     Section,
     Swatch,
@@ -344,7 +346,7 @@ def leaderboard(subject: Subject) -> Section | None:
     if many is None:
         return None
     spec, ranks = _board(many, subject.sort), many.ranks
-    board, few = spec.table(), len(many.names) <= FEW_SYSTEMS
+    board, few = spec.table(marks=_marks_of(many)), len(many.names) <= FEW_SYSTEMS
     spread: Columns[BoardLine] = (
         Col("system", lambda row: row[0]),
         Col("median", lambda row: row[2].median, "value"),
@@ -442,6 +444,8 @@ def _board(many: ManyResult, sort: str) -> TableSpec[BoardLine]:
         for measure in measures
     }
 
+    of_primary = dict(zip(many.names, _primary_cells(many), strict=True))
+
     def role(row: BoardLine) -> str:
         roles = {"best": row[1].system in many.best, "baseline": row[1].system == many.baseline}
         return ", ".join(word for word, holds in roles.items() if holds)
@@ -452,7 +456,7 @@ def _board(many: ManyResult, sort: str) -> TableSpec[BoardLine]:
         Col("system", lambda row: row[1].system, only="tidy"),
         Col("group", lambda row: row[1].group or UNKNOWN, only="report"),
         Col("group", lambda row: row[1].group, only="tidy"),
-        Col(str(many.primary), lambda row: row[2].mean, "value", only="report"),
+        Col(str(many.primary), lambda row: of_primary[row[1].system], "value", only="report"),
         Col(f"{format_level(many.alpha)} CI", lambda row: interval(row[2]), "interval", only="report"),
         Col("better than", lambda row: row[1].better_than, "count", "better_than"),
         Col("worse than", lambda row: row[1].worse_than, "count", "worse_than"),
@@ -508,15 +512,15 @@ def has_groups(many: ManyResult) -> bool:
 def _means(many: ManyResult) -> Table:
     """A row for each measure, a column for each system."""
     labels = lettered(many.names)
-    columns: Columns[tuple[Measure, tuple[Cell, ...]]] = (
+    columns: Columns[tuple[Measure, tuple[TonedCell, ...]]] = (
         Col("measure", lambda row: _starred(many, row[0])),
         Cols(range(len(labels)), lambda row, place: row[1][place], "value", labels.__getitem__),
         Col("n", lambda row: next(iter(many.means[row[0]].values())).n, "count"),
     )
-    return TableSpec(MEANS_CAPTION, list(_shaded(many).items()), columns).table()
+    return TableSpec(MEANS_CAPTION, list(_shaded(many).items()), columns).table(marks=MARKS)
 
 
-def _shaded(many: ManyResult) -> dict[Measure, tuple[Cell, ...]]:
+def _shaded(many: ManyResult) -> dict[Measure, tuple[TonedCell, ...]]:
     """The means of every measure, each coloured by its distance from the mean of all systems."""
     means = [[summary.mean for summary in row.values()] for row in many.means.values()]
     return dict(zip(many.means, shaded(means, list(many.means)), strict=True))
@@ -529,14 +533,37 @@ def _means_by_system(many: ManyResult, sort: str) -> Table:
         Col("system", lambda row: row[0]),
         Cols(cells, lambda row, measure: cells[measure][row[1].system], "value", partial(_starred, many)),
     )
-    return TableSpec(MEANS_CAPTION, board_lines(many, sort), columns).table()
+    return TableSpec(MEANS_CAPTION, board_lines(many, sort), columns).table(marks=MARKS)
 
 
 def _starred(many: ManyResult, measure: Measure) -> str:
     return f"* {measure}" if measure == many.primary else str(measure)
 
 
-def leaderboard_of(subject: Subject) -> Leaderboard:
+def _primary_cells(many: ManyResult) -> list[TonedCell]:
+    """The primary mean of every system, with the systems that are significantly worse where systems have letters."""
+    cells = mean_cells([summary.mean for summary in many.means[many.primary].values()], many.primary)
+    return _with_superscripts(cells, many.names, many) if _has_letters(many) else list(cells)
+
+
+def _with_superscripts(cells: Iterable[TonedCell], names: Sequence[str], record: EvaluationResult) -> list[TonedCell]:
+    """Cells of systems with the letters or numbers, in the order of `names`, of those that are significantly worse."""
+    label, worse = dict(zip(names, letters(len(names)), strict=True)), _worse_systems(record)
+    return [
+        replace(cell, better_than=tuple(label[each] for each in names if each in worse.get(name, ())))
+        for name, cell in zip(names, cells, strict=True)
+    ]
+
+
+def _marks_of(many: ManyResult) -> str:
+    return f"{MARKS}. {WORSE_SYSTEMS} in {many.primary}" if has_groups(many) and _has_letters(many) else MARKS
+
+
+def _has_letters(many: ManyResult) -> bool:
+    return short_names(many.names) != list(many.names)
+
+
+def leaderboard_of(subject: Subject) -> Table:
     """The systems of a report by their measures, best first where many were compared, as a paper shows them."""
     record, many, pair = subject.record, subject.many, subject.pair
     names = record.names if many is None else [line.system for line in many.leaderboard]
@@ -549,56 +576,59 @@ def leaderboard_of(subject: Subject) -> Leaderboard:
         means = {
             each.name: {measure: found.mean for measure, found in each.measures.items()} for each in record.systems
         }
-    label = dict(zip(names, letters(len(names)), strict=True))
-    better = {name: tuple(label[worse] for worse in names if (name, worse) in _significant(record)) for name in names}
-    rows = [
-        LeaderboardRow(label[name], name, tuple(means[name].get(measure) for measure in measures), better[name])
-        for name in names
-    ]
-    return Leaderboard(
-        tuple(_leaderboard_caption(subject)),
-        tuple(map(str, measures)),
-        tuple(
-            None if subject.is_void or CATALOGUE[measure.name].diagnostic else CATALOGUE[measure.name].higher_is_better
-            for measure in measures
-        ),
-        tuple(rows),
+    columns = [list(mean_cells([means[name].get(measure) for name in names], measure)) for measure in measures]
+    if primary is not None:
+        columns[0] = _with_superscripts(columns[0], names, record)
+    if subject.is_void:
+        columns = [[replace(cell, mark="", better_than=()) for cell in column] for column in columns]
+    return Table(
+        (Column(""), Column("System"), *(Column(str(measure), "value") for measure in measures)),
+        [(label, *row) for label, *row in zip(letters(len(names)), names, *columns, strict=True)],
+        ". ".join(_about_leaderboard(subject)),
+        shown=None,
+        marks=". ".join(_leaderboard_marks(subject)),
     )
 
 
-def _significant(record: EvaluationResult) -> set[tuple[str, str]]:
-    """(better, worse) systems of each pair with a significant difference in the primary measure."""
+def _worse_systems(record: EvaluationResult) -> Mapping[str, set[str]]:
+    """System to those that are significantly worse in the primary measure."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
     if isinstance(record, ComparisonResult):
         sides = (record.candidate, record.baseline)
-        return {VerdictCode.BETTER: {sides}, VerdictCode.WORSE: {sides[::-1]}}.get(record.verdict, set())
-    pairs = record.pairs if isinstance(record, ManyResult) else ()
-    return {
-        (pair.second, pair.first) if pair.verdict is VerdictCode.BETTER else (pair.first, pair.second)
-        for pair in pairs
-        if pair.is_significant
-    }
+        for better, worse in {VerdictCode.BETTER: [sides], VerdictCode.WORSE: [sides[::-1]]}.get(record.verdict, []):
+            found[better].add(worse)
+    for pair in record.pairs if isinstance(record, ManyResult) else ():
+        if pair.is_significant:
+            is_better = pair.verdict is VerdictCode.BETTER
+            better, worse = (pair.second, pair.first) if is_better else (pair.first, pair.second)
+            found[better].add(worse)
+    return found
 
 
-def _leaderboard_caption(subject: Subject) -> Iterator[str]:
+def _about_leaderboard(subject: Subject) -> Iterator[str]:
     """What the table shows; first, where the scores do not count, that they do not."""
-    record, compared = subject.record, subject.compared
+    record = subject.record
     if subject.is_void:
-        yield f"{VOID_STAMP[0].upper()}{VOID_STAMP[1:]}."
+        yield f"{VOID_STAMP[0].upper()}{VOID_STAMP[1:]}"
     if subject.pilot:
-        yield f"{PILOT_STAMP}."
+        yield PILOT_STAMP
     n = max((system.n_queries for system in record.systems), default=0)
-    yield f"Means on {record.testset.name}, {count_noun(n if subject.many is None else subject.many.n, 'queries')}."
+    yield f"Means on {record.testset.name}, {count_noun(n if subject.many is None else subject.many.n, 'queries')}"
     n_failed = sum(system.n_failed for system in record.systems)
     if n_failed:
-        yield f"{count_noun(n_failed, 'calls')} failed, {record.systems[0].failures_count or 'counted as they were'}."
+        yield f"{count_noun(n_failed, 'calls')} failed, {record.systems[0].failures_count or 'counted as they were'}"
+
+
+def _leaderboard_marks(subject: Subject) -> Iterator[str]:
+    """What the marks mean, and the test that the superscripts come of."""
+    record, compared = subject.record, subject.compared
     if len(record.systems) > 1 and not subject.is_void:
-        yield "The best value is bold, the second underlined."
+        yield MARKS
     if isinstance(compared, ManyResult):
-        how = f"{compared.procedure}, alpha {compared.alpha:g}"
-        yield f"Superscripts name the systems that are significantly worse in {compared.primary} ({how})."
+        yield f"{WORSE_SYSTEMS} in {compared.primary} ({compared.procedure}, alpha {compared.alpha:g})"
     elif isinstance(compared, ComparisonResult):
         how = f"{compared.test} test, alpha {compared.alpha:g}"
-        yield f"A superscript names the system that is significantly worse in {compared.primary} ({how})."
+        yield f"A superscript names the system that is significantly worse in {compared.primary} ({how})"
 
 
 def means_table(result: EvaluationResult, sort: str = "mean") -> Table:

@@ -34,9 +34,9 @@ from cranfield.reporting.charts.differences import Whisker, whiskers
 from cranfield.reporting.charts.spec import SCREENS
 from cranfield.reporting.charts.systems import HeatRow, heat_map
 from cranfield.reporting.document import (
+    MARKS,
     Block,
     Bullets,
-    Cell,
     Chart,
     Details,
     Paragraph,
@@ -390,10 +390,10 @@ def _matrix(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> Tab
         Col("failed", lambda row: row[1].n_failed, "count"),
         Col("judged", lambda row: row[1].judged.mean, "percent"),
     )
-    return TableSpec("Means of every system", list(enumerate(systems)), columns).table()
+    return TableSpec("Means of every system", list(enumerate(systems)), columns).table(marks=MARKS)
 
 
-def means_of(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> dict[Measure, tuple[Cell, ...]]:
+def means_of(systems: Sequence[SystemResult], measures: Sequence[Measure]) -> dict[Measure, tuple[TonedCell, ...]]:
     """The mean of every system on each measure; the best is marked."""
     found = {measure: [each.measures.get(measure) for each in systems] for measure in measures}
     return {

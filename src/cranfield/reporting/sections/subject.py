@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from string import ascii_uppercase
 from typing import Any, TypeVar
 
 from cranfield.base.errors import InputError
-from cranfield.base.numbers import format_count, format_percent, format_plain
+from cranfield.base.numbers import format_count, format_percent, format_plain, format_value
 from cranfield.base.words import count_noun, short_name
 from cranfield.evaluation.classes import ClassDifference
 from cranfield.evaluation.evaluate import StrataContrast
@@ -44,10 +44,10 @@ from cranfield.reporting.document import (
     MADE_BY,
     Block,
     Bullets,
-    Cell,
     Code,
     Details,
     KeyValues,
+    Mark,
     Section,
     Tone,
     TonedCell,
@@ -88,22 +88,31 @@ def testset_label(testset: TestSet | TestSetRecord) -> str:
     return f"{label} (judgments of {source.name}: {listed})"
 
 
+def marks_of(means: Sequence[float | None], measure: Measure) -> list[Mark]:
+    """The best and the second mean, as they are printed; none where all are equal, and none of a diagnostic measure."""
+    known = {format_value(mean): mean * sign_of(measure) for mean in means if mean is not None}
+    if len(known) < 2 or CATALOGUE[measure.name].diagnostic:
+        return [""] * len(means)
+    best, second, *_ = sorted(known, key=known.__getitem__, reverse=True)
+    marks: Mapping[str, Mark] = {best: "best", second: "second"}
+    return [marks.get(format_value(mean), "") for mean in means]
+
+
 def best_places(means: Sequence[float | None], measure: Measure) -> frozenset[int]:
-    """Places of the best means; none where all are equal, and none for a diagnostic measure."""
-    known = [mean * sign_of(measure) for mean in means if mean is not None]
-    if len(set(known)) < 2 or CATALOGUE[measure.name].diagnostic:
-        return frozenset()
-    return frozenset(i for i, mean in enumerate(means) if mean is not None and mean * sign_of(measure) == max(known))
+    """Places of the best means, as of `marks_of`."""
+    return frozenset(place for place, mark in enumerate(marks_of(means, measure)) if mark == "best")
 
 
-def mean_cells(means: Sequence[float | None], measure: Measure) -> tuple[Cell, ...]:
-    """Means of one measure, one per system; the best is marked."""
-    best = best_places(means, measure)
-    return tuple(TonedCell(mean, "good") if place in best else mean for place, mean in enumerate(means))
+def mean_cells(means: Sequence[float | None], measure: Measure) -> tuple[TonedCell, ...]:
+    """Means of one measure, one per system; the best and the second are marked."""
+    return tuple(
+        TonedCell(mean, "good" if mark == "best" else "", mark=mark)
+        for mean, mark in zip(means, marks_of(means, measure), strict=True)
+    )
 
 
-def shaded(rows: Sequence[Sequence[float | None]], measures: Sequence[Measure]) -> list[tuple[Cell, ...]]:
-    """Means, a row of systems for each measure: the best is marked, and each has its distance from the mean of its row.
+def shaded(rows: Sequence[Sequence[float | None]], measures: Sequence[Measure]) -> list[tuple[TonedCell, ...]]:
+    """Means, a row of systems for each measure: the best and the second are marked, and each has its distance from the mean of its row.
 
     The distance is relative to that mean, as the rows are of different measures; the farthest has the strongest shade. A
     diagnostic measure has none.
@@ -119,10 +128,10 @@ def shaded(rows: Sequence[Sequence[float | None]], measures: Sequence[Measure]) 
     farthest = max((abs(gain) for gains in distances for gain in gains), default=0.0)
     return [
         tuple(
-            TonedCell(mean, "good" if place in best else "", round(FARTHEST * gain / farthest) if farthest else 0)
-            for place, (mean, gain) in enumerate(zip(row, gains, strict=True))
+            replace(cell, distance=round(FARTHEST * gain / farthest) if farthest else 0)
+            for cell, gain in zip(cells, gains, strict=True)
         )
-        for row, gains, best in zip(rows, distances, map(best_places, rows, measures), strict=True)
+        for gains, cells in zip(distances, map(mean_cells, rows, measures), strict=True)
     ]
 
 

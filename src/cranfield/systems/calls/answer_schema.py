@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -319,6 +320,21 @@ def _plain_value(value: object) -> object:
     from cranfield.formats.runs.table import document_values
 
     document = document_values(value)
-    if document is None:
+    if document is not None:
+        return json.loads(json.dumps(dict(document), default=str))
+    return _attributes(value)
+
+
+def _attributes(value: object) -> object:
+    """An object of the user by the names of its attributes: of a dataclass, of pydantic, or of another class with public ones."""
+    if callable(value):
         raise TypeError
-    return json.loads(json.dumps(dict(document), default=str))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if callable(dump := getattr(value, "model_dump", None)):  # pydantic
+        dumped: object = dump()
+        return dumped
+    public = {name: each for name, each in getattr(value, "__dict__", {}).items() if not name.startswith("_")}
+    if not public:
+        raise TypeError
+    return public

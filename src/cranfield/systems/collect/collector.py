@@ -12,7 +12,8 @@ import math
 import platform
 import re
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -215,13 +216,20 @@ def _room_of(system: System) -> _Room:
 
 ALIKE = 10
 """First answers of a system: where all are the same failure, the others are not asked for."""
+ALL_FAILED = 30
+"""The same, where each is a failure of whatever kind: messages may hold what differs from call to call."""
 
 
 class AllFailAlikeError(SystemUnderTestError):
-    """The first answers of a system are all the same failure."""
+    """The first answers of a system are all failures."""
 
     system = ""
     """Its name."""
+
+
+def _counted(outcomes: Iterable[Outcome]) -> str:
+    """`20 timeout, 10 error`."""
+    return ", ".join(f"{n} {outcome.value}" for outcome, n in Counter(outcomes).most_common())
 
 
 def is_queried(system: System) -> bool:
@@ -272,8 +280,8 @@ class Collector:
     """System and query to the calls that begin before it, the warm-up included."""
     changed: frozenset[str] = frozenset()
     """Systems whose dependencies changed while they were asked."""
-    first_failures: dict[str, list[tuple[object, str]]] = field(default_factory=dict)
-    """System to the failures that it began with; missing once it has answered a query."""
+    first_failures: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
+    """System to outcome and reason of the failures that it began with; missing once it has answered a query."""
 
     @property
     def n_collected(self) -> int:
@@ -324,7 +332,11 @@ class Collector:
         self._warm_up(dispatcher)
         self._number_calls()
         if not self.options.keep_going:
-            self.first_failures = {system.name: [] for system in self.systems if not answers[system.name].kept}
+            self.first_failures = {
+                system.name: []
+                for system in self.systems
+                if all(kept.answer.outcome.is_failure for kept in answers[system.name].kept.values())
+            }
         try:
             for system in self.systems:
                 self.progress.start(system.name, self._n_calls, answers[system.name].n_calls)
@@ -377,33 +389,38 @@ class Collector:
         self._stop_where_all_fail(call, answer, log)
 
     def _stop_where_all_fail(self, call: Call, answer: Answer, log: CallLog) -> None:
-        """Stop where the first queries of a system all fail alike: the others would too, each after its time limit."""
+        """Stop where the first queries of a system all fail: the others would too, each after its time limit."""
         name = call.system.name
         if name not in self.first_failures:
+            return
+        if log.cached or not answer.outcome.is_failure:
+            del self.first_failures[name]
             return
         failures = self.first_failures[name]
         reason = answer.reason or ""
         own = reason.replace(call.query.text, "") if call.query.text else reason
         failures.append((answer.outcome, re.sub(r"\d+", "0", own)))
-        if log.cached or not answer.outcome.is_failure or failures[-1] != failures[0]:
-            del self.first_failures[name]
-        elif len(failures) == ALIKE:
-            cause = log.cause(answer.outcome, reason)
-            left = len(self.testset.queries) - len(self.answers[name].kept)
-            error = AllFailAlikeError(
-                Problem(
-                    f"the first {ALIKE} queries all failed in the same way: {answer.outcome.value}"
-                    + (f": {printable(cause)}" if cause else ""),
-                    path=f"system {name}",
-                    hint=f"{count_noun(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
-                    "{keep_going} sends every query anyway"
-                    if left
-                    else None,
-                    parameters=("keep_going",) if left else (),
-                )
+        are_alike = len(set(failures)) == 1
+        if len(failures) not in (ALIKE, ALL_FAILED) or (len(failures) == ALIKE and not are_alike):
+            return
+        cause = log.cause(answer.outcome, reason)
+        left = len(self.testset.queries) - len(self.answers[name].kept)
+        error = AllFailAlikeError(
+            Problem(
+                f"the first {len(failures)} queries all failed{' in the same way' if are_alike else ''}: "
+                + ("" if are_alike else f"{_counted(outcome for outcome, _ in failures)}; the last: ")
+                + answer.outcome.value
+                + (f": {printable(cause)}" if cause else ""),
+                path=f"system {name}",
+                hint=f"{count_noun(left, 'queries')} {'was' if left == 1 else 'were'} not sent; "
+                "{keep_going} sends every query anyway"
+                if left
+                else None,
+                parameters=("keep_going",) if left else (),
             )
-            error.system = name
-            raise error
+        )
+        error.system = name
+        raise error
 
     def _report_unstable(self, system: System) -> None:
         kept = self.answers[system.name].kept

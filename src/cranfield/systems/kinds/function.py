@@ -129,6 +129,38 @@ def check_signature(function: Callable[..., Any], name: str, params: Collection[
         raise CheckFailedError(f"{name} to take ({parameters})", f"{name}{signature}: {error}") from None
 
 
+def with_arguments(function: Callable[..., Any], name: str, arguments: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function as `(query, k, **params)`, called with arguments by name.
+
+    Args:
+        function: plain or async; what an async one returns is awaited by the caller.
+        name: its name in messages.
+        arguments: values with placeholders: `{"text": "{query}", "top_k": "{k}"}`.
+
+    Raises:
+        CheckFailedError: it does not take them.
+    """
+    from cranfield.config.strict import fill_value, request_values
+
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # implemented in C without a signature
+        signature = None
+    try:
+        if signature is not None:
+            signature.bind(**arguments)
+    except TypeError as error:
+        raise CheckFailedError(
+            f"{name} to take {', '.join(arguments)}, its `arguments`", f"{name}{signature}: {error}"
+        ) from None
+
+    def ask(query: str, k: int, **params: Scalar) -> Any:
+        values = request_values(query=query, k=k, params=params, environment=os.environ)
+        return function(**fill_value(arguments, values))
+
+    return ask
+
+
 class Function:
     """A function that answers queries, plain or async."""
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.config.reading import JsonLinesExtract
+from cranfield.config.strict import fill_value, request_values
 from cranfield.config.systems import PluginConfig, PythonConfig
 from cranfield.model import Order, Scalar
 from cranfield.systems.calls.stages import CheckFailedError, Step
@@ -73,8 +74,12 @@ class FunctionSystem(ConfiguredSystem):
 
     def request(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The call as Python writes it."""
+        called, arguments = self.source().called, getattr(self.config, "arguments", None)
+        if arguments is not None:
+            filled = fill_value(arguments, request_values(query=query, k=k, params=params, environment={}))
+            return f"{called}({', '.join(f'{name}={value!r}' for name, value in filled.items())})"
         named = "".join(f", {name}={value!r}" for name, value in params.items())
-        return f"{self.source().called}({query!r}, {k}{named})"
+        return f"{called}({query!r}, {k}{named})"
 
     async def sent(self, query: str, k: int, params: Mapping[str, Scalar]) -> str:
         """The call, and below it what the function sends, where its object has a method `shown_request`."""
@@ -156,7 +161,9 @@ class PythonSystem(FunctionSystem):
             return _GivenSource(self._given, self._attribute)
         folders = tuple(map(str, self._folders))
         env = {name: value.get_secret_value() for name, value in self.config.env.items()}
-        return ModuleSource(self._module, self._attribute, folders, self.config.with_, str(self.folder), env)
+        return ModuleSource(
+            self._module, self._attribute, folders, self.config.with_, str(self.folder), env, self.config.arguments
+        )
 
     def ready_steps(self) -> Iterator[Step]:
         """Check that the function exists, is callable, and accepts its arguments."""

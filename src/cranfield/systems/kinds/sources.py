@@ -13,7 +13,7 @@ from cranfield.base.errors import CranfieldError, unknown_name
 from cranfield.model import Answer, Query, Scalar
 from cranfield.systems.calls.answer_schema import type_name
 from cranfield.systems.calls.stages import CheckFailedError
-from cranfield.systems.kinds.function import FunctionSource, error_text_with_place, find_callable
+from cranfield.systems.kinds.function import FunctionSource, error_text_with_place, find_callable, with_arguments
 from cranfield.systems.kinds.modules import import_name
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class ModuleSource:
     """Folder of the config file."""
     env: Mapping[str, str]
     """Added to the environment that the factory is given."""
+    arguments: Mapping[str, Any] | None = None
+    """Arguments of the function by name, with placeholders; None: query and k, and params by name."""
 
     @property
     def called(self) -> str:
@@ -42,6 +44,12 @@ class ModuleSource:
 
     def load(self) -> tuple[object, object]:
         """Import the function, or create it with its factory."""
+        found, made = self._load()
+        if self.arguments is None:
+            return found, made
+        return with_arguments(find_callable(found, self.name), self.name, self.arguments), made
+
+    def _load(self) -> tuple[object, object]:
         found = import_name(self.module, self.name, [Path(folder) for folder in self.folders])
         if self.settings is None:
             return found, None

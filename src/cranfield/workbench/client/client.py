@@ -309,6 +309,8 @@ class Client:
     # Requests
 
     def _report(self, path: str, name: str) -> str:
+        if name == "xlsx":
+            raise UsageError("xlsx is not text", expected="html, markdown, text, csv or json")
         return self._send("GET", path, params={"format": name}, headers={"Accept": "*/*"}, again=True).text
 
     def _get(self, path: str, model: type[Model]) -> Model:

@@ -159,3 +159,11 @@ def test_any_text_is_read_or_refused(text):
     shape = shape_of([text], NOTHING)
     if shape is not None:
         read(shape.extract, text)
+
+
+def test_title_and_text_are_found_whatever_is_judged() -> None:
+    output = json.dumps([{"id": "a", "title": "A", "snippet": "the a"}, {"id": "b", "title": None, "snippet": "the b"}])
+    for known in (Known(), Known(frozenset({"a"}))):
+        shape = shape_of([output], known)
+        assert shape is not None
+        assert shape.extract == {"json": "@", "id": "id", "title": "title", "result_fields": {"text": "snippet"}}

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from tempfile import gettempdir
 from threading import Barrier, BrokenBarrierError
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
+import openpyxl
 import pytest
 import yaml
 from starlette.testclient import TestClient
@@ -375,6 +377,12 @@ def test_reports_in_every_form(api: Api, name: str) -> None:
     one = api().get(f"/v1/evaluations/{api.bench.ids['old']}/report", params={"format": name})
     assert one.status_code == 200
     assert "nDCG@10" in one.text
+
+
+def test_a_report_is_a_workbook(api: Api) -> None:
+    one = api().get(f"/v1/evaluations/{api.bench.ids['old']}/report", params={"format": "xlsx"})
+    assert one.headers["content-type"] == "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+    assert openpyxl.load_workbook(BytesIO(one.content)).sheetnames[:2] == ["Report", "Measures"]
 
 
 @pytest.mark.slow

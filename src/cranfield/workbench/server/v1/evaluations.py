@@ -70,7 +70,9 @@ class Conditions(BaseModel):
     cursor: Annotated[int | None, Field(ge=1, lt=2**63)] = None
 
 
-ReportFormat = Annotated[Literal["html", "markdown", "brief", "latex", "text", "csv", "json"], Query(alias="format")]
+ReportFormat = Annotated[
+    Literal["html", "markdown", "brief", "latex", "text", "csv", "json", "xlsx", "model-card"], Query(alias="format")
+]
 MeasureName = Annotated[
     str | None, Query(max_length=200, description="Measure to sort by, the worst first; spelled as in `measures`.")
 ]
@@ -80,16 +82,18 @@ MEDIA = {
     "markdown": "text/markdown; charset=utf-8",
     "brief": "text/markdown; charset=utf-8",
     "latex": "application/x-tex; charset=utf-8",
+    "model-card": "application/yaml; charset=utf-8",
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+SCHEMAS: dict[str, dict[str, Any]] = {"json": {}, "xlsx": {"type": "string", "format": "binary"}}
 REPORT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The report.",
         "content": {
-            media.partition(";")[0]: {"schema": {} if name == "json" else {"type": "string"}}
-            for name, media in MEDIA.items()
+            media.partition(";")[0]: {"schema": SCHEMAS.get(name, {"type": "string"})} for name, media in MEDIA.items()
         },
     },
 }
@@ -235,7 +239,7 @@ def _rendered(subject: Subject, name: str) -> Response:
     from cranfield.reporting.documents.comparison import subject_document
     from cranfield.reporting.renderers.data import RENDERERS
 
-    renderer = RENDERERS[name]
-    text = (renderer.save or renderer.render)(subject_document(subject))
     headers = {"Content-Security-Policy": REPORT_POLICY} if name == "html" else {}
-    return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA[name])
+    if name == "xlsx":
+        headers = {"Content-Disposition": 'attachment; filename="report.xlsx"'}
+    return Response(RENDERERS[name].content(subject_document(subject)), headers=headers, media_type=MEDIA[name])
