@@ -244,7 +244,7 @@ def _form(outputs: Mapping[str, str]) -> str:
         value = load_json(output)
         results = value.get("hits") if isinstance(value, dict) else value
         if isinstance(results, list) and results:
-            names = {list: "pairs of an id and a score", dict: "documents"}
+            names: Mapping[type, str] = {list: "pairs of an id and a score", dict: "documents"}
             return f"a list of {names.get(type(results[0]), 'ids')}"
     return "documents"
 

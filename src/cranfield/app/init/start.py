@@ -639,18 +639,23 @@ def _systems(
         elif target.kind == "url":
             found.append(http_system(target, trial))
         else:
-            inside = [file for file in files if file.target == target or file.path.parent == target.path]
-            runs = [file for file in inside if file.role == "run"]
-            for file in runs:
-                if file.what == TRACES:
-                    place = written_path(split_part(file.path)[0], trial.folder)
-                    found += trace_systems(file.path, place, file.target.name, chosen.testset)
-                else:
-                    found.append(_run_system(file, chosen, trial))
-            for file in inside:
-                if file.role == "database":
-                    found += database_systems(file.target, written_path(file.path, trial.folder), trial)
+            found += _file_systems(target, files, chosen, trial)
     return found
+
+
+def _file_systems(
+    target: TrialTarget, files: Sequence[FoundFile], chosen: ChosenTestSet, trial: Trial
+) -> Iterator[FoundSystem]:
+    """The runs, then the databases, of a file or a folder."""
+    inside = [file for file in files if file.target == target or file.path.parent == target.path]
+    for file in (file for file in inside if file.role == "run"):
+        if file.what == TRACES:
+            place = written_path(split_part(file.path)[0], trial.folder)
+            yield from trace_systems(file.path, place, file.target.name, chosen.testset)
+        else:
+            yield _run_system(file, chosen, trial)
+    for file in (file for file in inside if file.role == "database"):
+        yield from database_systems(file.target, written_path(file.path, trial.folder), trial)
 
 
 def _server(targets: Sequence[TrialTarget]) -> TrialTarget | None:
