@@ -245,9 +245,9 @@ def test_a_name_is_asked_of_the_hub(tmp_path):
             "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1",
         }  # fmt: skip
         asked = [sys.executable, "-c", ASK, *names]
-        done = subprocess.run(asked, capture_output=True, text=True, env=environment, timeout=60)
+        done = subprocess.run(asked, capture_output=True, text=True, env=environment, timeout=300)
         offline = subprocess.run(
-            asked[:-2], capture_output=True, text=True, env={**environment, "HF_HUB_OFFLINE": "1"}, timeout=60
+            asked[:-2], capture_output=True, text=True, env={**environment, "HF_HUB_OFFLINE": "1"}, timeout=300
         )
         server.shutdown()
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
