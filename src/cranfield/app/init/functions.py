@@ -163,7 +163,7 @@ def _param_names(trial: Trial) -> list[str]:
 
 
 def arguments_of(described: Described, params: Sequence[str], given: str) -> tuple[dict[str, str] | None, bool]:
-    """The arguments by name, or None where `(query, k)` will do; and whether it is asked for a number of results.
+    """The arguments by name, or None where `(query, k)` will do; and whether it is request for a number of results.
 
     Args:
         described: the function.
@@ -244,8 +244,9 @@ def _form(outputs: Mapping[str, str]) -> str:
         value = load_json(output)
         results = value.get("hits") if isinstance(value, dict) else value
         if isinstance(results, list) and results:
-            names: Mapping[type, str] = {list: "pairs of an id and a score", dict: "documents"}
-            return f"a list of {names.get(type(results[0]), 'ids')}"
+            first = results[0]
+            is_pair, is_document = isinstance(first, list), isinstance(first, dict)
+            return f"a list of {'pairs of an id and a score' if is_pair else 'documents' if is_document else 'ids'}"
     return "documents"
 
 
@@ -278,36 +279,36 @@ def _ask_process(module: str, name: str, folder: Path | None, trial: Trial, give
         UsageError: the module cannot be imported, or it has no such function.
     """
     folders = [str(folder or Path.cwd()), str(trial.folder)]
-    asked = {"path": sys.path, "module": module, "name": name, "folders": list(dict.fromkeys(folders))}
+    request = {"path": sys.path, "module": module, "name": name, "folders": list(dict.fromkeys(folders))}
     command = [sys.executable, "-P", "-m", __name__]
     try:
         done = subprocess.run(
-            command, input=json.dumps(asked), capture_output=True, text=True, timeout=LOAD_S, check=False
+            command, input=json.dumps(request), capture_output=True, text=True, timeout=LOAD_S, check=False
         )
     except subprocess.TimeoutExpired:
         raise UsageError(
             "the module is not imported", path=given, got=f"no end of the import in {LOAD_S:g} s"
         ) from None
     try:
-        said = json.loads(done.stdout.strip().rpartition("\n")[2])
+        found = json.loads(done.stdout.strip().rpartition("\n")[2])
     except ValueError:
         got = last_lines(done.stderr, 3) or f"the process ended with {done.returncode}"
         raise UsageError(
             "the module is not imported", path=given, got=shorten(got), expected="a module that can be imported"
         ) from None
-    if "problem" in said:
+    if "problem" in found:
         raise UsageError(
             Problem(
                 "the function is not found",
                 path=given,
-                expected=said["expected"],
-                got=said["problem"],
-                hint=said["hint"],
+                expected=found["expected"],
+                got=found["problem"],
+                hint=found["hint"],
             )
         )
     return [
         Described(**{**each, "parameters": tuple(Parameter(**parameter) for parameter in each["parameters"])})
-        for each in said["functions"]
+        for each in found["functions"]
     ]
 
 
@@ -382,7 +383,7 @@ def _functions(names: Mapping[str, Any]) -> Iterator[Described]:
 
 
 def main() -> None:
-    """Import a module and say what its function takes: a line of JSON in, one out."""
+    """Import a module and write what its function takes: a line of JSON in, one out."""
     from cranfield.systems.kinds.modules import import_name
 
     request = json.loads(sys.stdin.readline())
@@ -394,13 +395,13 @@ def main() -> None:
     try:
         if request["name"]:
             found = import_name(request["module"], request["name"], folders)
-            said: dict[str, Any] = {"functions": [asdict(describe(found, request["name"]))]}
+            reply: dict[str, Any] = {"functions": [asdict(describe(found, request["name"]))]}
         else:
             names: Any = import_name(request["module"], "__dict__", folders)
-            said = {"functions": [asdict(each) for each in _functions(names)]}
+            reply = {"functions": [asdict(each) for each in _functions(names)]}
     except CheckFailedError as problem:
-        said = {"expected": problem.expected, "problem": problem.found, "hint": problem.hint or ""}
-    answers.write(json.dumps(said) + "\n")
+        reply = {"expected": problem.expected, "problem": problem.found, "hint": problem.hint or ""}
+    answers.write(json.dumps(reply) + "\n")
     answers.flush()
     os._exit(0)  # threads of the module do not hold it
 
