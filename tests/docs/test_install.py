@@ -13,7 +13,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 EXTRAS = set(tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
-INSTALLED_BY_TESTS = {"spark"}
+INSTALLED_BY_TESTS = {"huggingface", "spark"}
 """Extras that `make setup` leaves out."""
 OF_EXTRAS = re.compile(r"cranfield\[(?P<extras>[a-z,]+)\]")
 

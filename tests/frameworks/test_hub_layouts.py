@@ -1,6 +1,14 @@
 """Test sets in the layout of BEIR and MTEB, in folders that `datasets` wrote."""
 
 import json
+import os
+import subprocess
+import sys
+from hashlib import sha1
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from datasets import Dataset, DatasetDict
@@ -142,3 +150,109 @@ def test_whole_numbers_are_ids_and_beir_folders_stay_what_they_are(tmp_path):
     (beir / "queries.jsonl").write_text(json.dumps({"_id": "q1", "text": "x"}) + "\n")
     (beir / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
     assert detect_format(beir, "testset", None, TestSetError).name == "beir"
+
+
+def test_a_config_names_a_folder_beside_it(tmp_path, call):
+    saved(tmp_path / "project" / "fruit")
+    config = (
+        'testset: hf:fruit\nmeasures: [RR]\nsystems: {echo: {command: [echo, d1, "{query}"], extract: {regex: d1}}}\n'
+    )
+    (tmp_path / "project" / "cranfield.yaml").write_text(config)
+    done = call("run", "--config", tmp_path / "project" / "cranfield.yaml", "--format", "csv", folder=tmp_path)
+    assert "echo,q1,RR,1.0,answered" in done.stdout, done.stderr
+
+
+class Hub(BaseHTTPRequestHandler):
+    """What of the hub's interface the library asks for, over a folder `owner/name` for each data set."""
+
+    root: Path
+
+    def do_GET(self):
+        path = unquote(urlsplit(self.path).path)
+        kind, _, rest = path.removeprefix("/api").removeprefix("/datasets/").partition("/tree/")
+        owner, name = kind.split("/")[:2]
+        folder = self.root / owner / name
+        if not folder.is_dir():
+            return self.answer(404, b"{}", {"X-Error-Code": "RepoNotFound"})
+        files = sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file())
+        if "/resolve/" in path:
+            wanted = folder / path.split("/resolve/")[1].partition("/")[2]
+            if not wanted.is_file():
+                return self.answer(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": SHA})
+            data = wanted.read_bytes()
+            return self.answer(200, data, {"X-Repo-Commit": SHA, "ETag": f'"{sha1(data).hexdigest()}"'})
+        if rest:
+            inside = rest.partition("/")[2]
+            return self.json([self.entry(folder, each) for each in files if each.startswith(inside)])
+        about = {"id": f"{owner}/{name}", "sha": SHA, "siblings": [{"rfilename": each} for each in files], "tags": []}
+        return self.json({**about, "private": False, "gated": False, "disabled": False, "downloads": 0, "likes": 0})
+
+    def do_POST(self):
+        kind = unquote(urlsplit(self.path).path).removeprefix("/api/datasets/")
+        owner, name = kind.split("/")[:2]
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["paths"]
+        folder = self.root / owner / name
+        self.json([self.entry(folder, each) for each in asked if (folder / each).exists()])
+
+    do_HEAD = do_GET
+
+    def entry(self, folder, name):
+        path = folder / name
+        if path.is_dir():
+            return {"type": "directory", "path": name, "oid": SHA}
+        return {"type": "file", "path": name, "oid": sha1(path.read_bytes()).hexdigest(), "size": path.stat().st_size}
+
+    def json(self, value):
+        self.answer(200, json.dumps(value).encode(), {"Content-Type": "application/json", "X-Repo-Commit": SHA})
+
+    def answer(self, status, data, headers):
+        self.send_response(status)
+        for key, value in {**headers, "Content-Length": str(len(data))}.items():
+            self.send_header(key, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def log_message(self, *words):
+        pass
+
+
+SHA = "0" * 40
+ASK = """
+import json, sys
+from cranfield import load
+for name in sys.argv[1:]:
+    found = load(name)
+    print(json.dumps([found.name, dict(found.grades), found.queries[0].text]))
+"""
+
+
+def test_a_name_is_asked_of_the_hub(tmp_path):
+    cloned(tmp_path / "hub" / "mteb" / "fruit")
+    Dataset.from_dict(QUERIES).to_parquet(tmp_path / "hub" / "BeIR" / "fruit" / "queries" / "queries.parquet")
+    card = (
+        "---\nconfigs:\n- config_name: queries\n  data_files: [{split: queries, path: queries/queries.parquet}]\n---\n"
+    )
+    (tmp_path / "hub" / "BeIR" / "fruit" / "README.md").write_text(card)
+    (tmp_path / "hub" / "BeIR" / "fruit-qrels").mkdir()
+    Dataset.from_dict(TEST).to_json(tmp_path / "hub" / "BeIR" / "fruit-qrels" / "test.jsonl")
+    handler = type("OwnHub", (Hub,), {"root": tmp_path / "hub"})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        names = ["hf:mteb/fruit", "hf:mteb/fruit:dev", "hf:BeIR/fruit"]
+        environment = {
+            **os.environ, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": f"http://127.0.0.1:{server.server_port}",
+            "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1", "NO_PROXY": "127.0.0.1",
+        }  # fmt: skip
+        asked = [sys.executable, "-c", ASK, *names]
+        done = subprocess.run(asked, capture_output=True, text=True, env=environment, timeout=300)
+        offline = subprocess.run(
+            asked[:-2], capture_output=True, text=True, env={**environment, "HF_HUB_OFFLINE": "1"}, timeout=300
+        )
+        server.shutdown()
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        ["fruit", GRADES, "sweet apple"],
+        ["fruit-dev", {"q9": {"d3": 1.0}}, "nobody judged this"],
+        ["fruit", GRADES, "sweet apple"],
+    ], done.stderr
+    assert offline.stdout == done.stdout.splitlines(keepends=True)[0], offline.stderr

@@ -150,7 +150,10 @@ def import_everything() -> None:
     import cranfield
 
     for module in pkgutil.walk_packages(cranfield.__path__, "cranfield."):
-        if not module.name.endswith(("__main__", "_kernel", "external.namespace")) and ".spark" not in module.name:
+        if (
+            not module.name.endswith(("__main__", "_kernel", "external.namespace", "sentence_transformers"))
+            and ".spark" not in module.name
+        ):
             importlib.import_module(module.name)
     print("imported", cranfield.__version__)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cranfield.app.loading import load, named_testset, sets_by_name
+from cranfield.app.loading import catalogue_name, load, named_testset, sets_by_name
 from cranfield.base.errors import UsageError
 from cranfield.cli.main import command_line
 
@@ -41,6 +41,22 @@ def test_names_are_those_of_the_config_of_sets_and_of_files(folder):
         "docs-search": ["docs.yaml"],
         "web": ["web.qrels"],
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("ir_datasets:beir/scifact/test", "ir_datasets:beir/scifact/test"),
+        ("{folder}/ir_datasets:beir/scifact/test", "ir_datasets:beir/scifact/test"),
+        ("{folder}/hf:mteb/scifact:dev", "hf:mteb/scifact:dev"),
+        ("{folder}/hf:inside:dev", "hf:{folder}/inside:dev"),
+        ("hf:inside", "hf:inside"),
+        ("{folder}/docs.yaml", "{folder}/docs.yaml"),
+    ],
+)
+def test_a_name_of_a_catalogue_is_none_of_the_folder_that_a_config_joins_it_to(tmp_path, given, name):
+    (tmp_path / "inside").mkdir()
+    assert str(catalogue_name(Path(given.format(folder=tmp_path)))) == name.format(folder=tmp_path)
 
 
 @pytest.mark.parametrize("given", ["docs.yaml", "-", "other.yaml", "sets/none", "ir_datasets:cranfield"])

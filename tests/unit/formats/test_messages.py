@@ -222,7 +222,10 @@ def test_problems_of_any_file(tmp_path: Path, name: str, read: Callable[[Path], 
 
 @pytest.mark.parametrize(
     ("read", "error", "expected"),
-    [(read_testset, TestSetError, "a file, or a folder of the format beir"), (sniff_run, RunFormatError, "a file")],
+    [
+        (read_testset, TestSetError, "a file, or a folder of the format huggingface, beir"),
+        (sniff_run, RunFormatError, "a file"),
+    ],
 )
 def test_a_folder_is_named_as_one(
     tmp_path: Path, read: Callable[[Path], object], error: type[CranfieldError], expected: str

@@ -64,6 +64,18 @@ class Searcher(Plain):
         return [f"searched {query} {k}"]
 
 
+class Own:
+    """A class of the user's, whose method is called as it always was."""
+
+    def retrieve(self, query, limit=5):
+        return [f"own {query} {limit}"]
+
+
+class Called(Own):
+    def __call__(self, query, k):
+        return [f"called {query} {k}"]
+
+
 def required(kind=str):
     return {"type": kind, "is_mandatory": True}
 
@@ -104,6 +116,9 @@ def ask(found, **params):
         (Nodes().retrieve, ["nodes grid"]),
         (Store(), ["d0", "d1", "d2"]),
         (Searcher(), ["searched grid 3"]),
+        (Own(), ["own grid 3"]),
+        (Own().retrieve, ["own grid 3"]),
+        (Called(), ["called grid 3"]),
     ],
     ids=lambda value: value if isinstance(value, list) else type(value).__name__,
 )

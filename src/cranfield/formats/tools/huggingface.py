@@ -119,7 +119,8 @@ def _configs(source: str) -> Configs:
 
     folder = Path(source)
     if not folder.is_dir():
-        return {name: partial(load_dataset, source, name) for name in get_dataset_config_names(source)}
+        names = dict.fromkeys([*get_dataset_config_names(source), *_cached(source)])
+        return {name: partial(load_dataset, source, name) for name in names}
     inside = sorted(sub for sub in folder.iterdir() if sub.is_dir() and not sub.name.startswith("."))
     saved = {
         sub.name: partial(load_from_disk, str(sub)) for sub in inside if any((sub / name).is_file() for name in SAVED)
@@ -133,6 +134,16 @@ def _configs(source: str) -> Configs:
     if not found:
         raise TestSetError("no data set in this folder", path=shown(folder), expected=", ".join(HUB_FOLDERS))
     return found
+
+
+def _cached(source: str) -> list[str]:
+    """The configurations in the local cache, where no network is asked: the library lists only one of them then."""
+    from datasets import config
+    from datasets.naming import camelcase_to_snakecase
+
+    *owner, name = source.split("/")
+    folder = Path(config.HF_DATASETS_CACHE, "___".join([*owner, camelcase_to_snakecase(name)]))
+    return sorted(sub.name for sub in folder.glob("*") if sub.is_dir()) if config.HF_HUB_OFFLINE else []
 
 
 def _name_of(configs: Configs, role: str, language: str) -> str | None:

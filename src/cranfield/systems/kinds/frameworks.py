@@ -49,6 +49,8 @@ def retriever_function(found: object, name: str) -> Callable[..., Any] | None:
     if owner is not found:
         plain, awaited = (found, None) if found == plain else (None, found)
     arguments = kind.arguments(owner, name)
+    if not kind.marks and _takes_k(plain or awaited):  # an object of the user's own, with a method of that name
+        arguments = _with_both
 
     async def ask_async(query: str, k: int, **params: Any) -> object:
         args, kwargs = arguments(query, k, params)
@@ -77,8 +79,10 @@ def is_vector_store(found: object) -> bool:
 
 
 def _framework_of(found: object) -> tuple[_Framework | None, object]:
-    """The kind of an object, or of the object of a method, and that object."""
+    """The kind of an object, or of the object of a method, and that object. What can be called itself is a function."""
     owner, method = (found.__self__, found.__name__) if inspect.ismethod(found) else (found, None)
+    if method is None and callable(owner):
+        return None, found
     for kind in _FRAMEWORKS:
         methods = [name for name in (kind.plain, kind.awaited) if _has(owner, (name,))]
         if methods and _has(owner, kind.marks) and method in (None, *methods):
@@ -89,6 +93,20 @@ def _framework_of(found: object) -> tuple[_Framework | None, object]:
 def _has(owner: object, methods: tuple[str, ...]) -> bool:
     """Whether the class of an object has methods: asked of the object, proxies have any."""
     return all(callable(getattr(type(owner), method, None)) for method in methods)
+
+
+def _takes_k(method: Any) -> bool:
+    """Whether a method takes more than the query by position, and not LangChain's `config`."""
+    try:
+        second = [*inspect.signature(method).parameters.values()][1:2]
+    except (TypeError, ValueError):  # implemented in C without a signature
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(parameter.kind in positional and parameter.name != "config" for parameter in second)
+
+
+def _with_both(query: str, k: int, params: dict[str, Any]) -> Call:
+    return (query, k), params
 
 
 def _with_k(store: object, name: str) -> Arguments:  # noqa: ARG001 - as of the others
