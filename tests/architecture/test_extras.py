@@ -22,7 +22,6 @@ BROUGHT_BY = {
     "mcp-types": "mcp",
     "openai": "pydantic-ai-slim",
     "h2": "httpx2",
-    "protobuf": "opentelemetry-proto",
     "hpack": "httpx2",
     "starlette": "fastapi",
 }
@@ -38,6 +37,8 @@ STARTED = {"ty"}
 TO_COME = {"alembic"}
 NOT_INSTALLED = {"datasets": "datasets", "pyspark": "pyspark", "py4j": "pyspark"}
 """Modules to libraries that `make setup` leaves out, because their tests alone install them."""
+NAMESPACES = {"google": "opentelemetry-proto", "opentelemetry": "opentelemetry-proto"}
+"""Modules of several libraries, to the one that is used, or that brings it."""
 BY_NAME = {grammar.module for grammar in GRAMMARS.values()}
 """Imported by a name in a table."""
 
@@ -67,7 +68,8 @@ def modules_imported(source: str) -> set[str]:
 
 @cache
 def distributions() -> dict[str, str]:
-    return NOT_INSTALLED | {module: canonical(names[0]) for module, names in packages_distributions().items()}
+    found = {module: canonical(names[0]) for module, names in packages_distributions().items()}
+    return NOT_INSTALLED | found | NAMESPACES
 
 
 def imports() -> Iterator[tuple[str, str]]:
@@ -117,4 +119,4 @@ def test_every_extra_that_an_error_names_can_be_installed() -> None:
     for path in PACKAGE.rglob("*.py"):
         named |= set(re.findall(r"for_extra\(.*?, \"(\w+)\"\)", path.read_text(encoding="utf-8")))
     assert named <= set(EXTRAS)
-    assert set(EXTRAS) - named <= {"web", "agents", "benefit", "traces"}
+    assert set(EXTRAS) - named <= {"web", "agents", "benefit"}

@@ -14,6 +14,7 @@ from cranfield.config import Config, load_config
 from cranfield.evaluation.difference import BoundKind, RunDifference, difference_of
 from cranfield.evaluation.options.blocks import DifferenceOptions
 from cranfield.evaluation.options.declaration import check
+from cranfield.formats.runs.files import log_notes
 from cranfield.model import Run, TestSet
 from cranfield.ranking.collected import read_run_file
 
@@ -76,6 +77,7 @@ def difference_of_files(
     for path in (baseline, candidate):
         try:
             runs.append(read_run_file(path, testset))
+            log_notes(runs[-1])
         except CranfieldError as error:
             problems += error.problems
     if problems:

@@ -21,6 +21,7 @@ from cranfield.evaluation.options.blocks import CompareOptions, ScoringOptions
 from cranfield.evaluation.sensitivity import SENSITIVITY_DRAWS, Family, Sensitivity, Variation
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.formats.io.files import is_there, opened, stem
+from cranfield.formats.runs.files import log_notes
 from cranfield.judging.book.freeze import persons_table
 from cranfield.judging.book.grades import (
     BookContents,
@@ -107,6 +108,7 @@ def read_systems(
         try:
             deeper = depth is not None and testset is not None and testset.matching.ignore_identical_ids
             run, digest = read_first_results(path, None, convention, depth + 1 if deeper and depth else depth)
+            log_notes(run)
             if testset is not None:  # a rule is asked about results as they are
                 run = named_by_place(replace(testset, targets={}), with_ids(testset, run)[0])
                 if testset.matching.ignore_identical_ids:

@@ -333,3 +333,13 @@ def test_contents_that_were_not_recorded_are_named(tmp_path):
     assert "only on request" in str(caught.value)
     with pytest.raises(TestSetError, match="no span has a query"):
         read_trace_queries(put(tmp_path, [span(1, None, ["d"])], name="other.jsonl"))
+
+
+def test_notes_hold_no_folder_so_that_results_are_the_same_everywhere():
+    for file in WHOLE:
+        assert not any(str(MADE) in note for note in chosen(file, "name=handbook").notes)
+
+
+def test_a_reranker_that_has_one_name_twice_is_named_with_its_kind():
+    (others,) = [note for note in chosen("otel.jsonl", "kind=reranker").notes if note.startswith("not used")]
+    assert "otel.jsonl#name=handbook, otel.jsonl#name=search, otel.jsonl#name=rerank,kind=reranker-input" in others

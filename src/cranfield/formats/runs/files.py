@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cranfield.base.errors import ProblemList, RunFormatError
+from cranfield.base.words import printable
 from cranfield.formats.io.delimited import WHITE_SPACE, check_column, column_line, id_bytes
 from cranfield.formats.io.files import shown, write_bytes
 from cranfield.formats.registry import Format
@@ -25,6 +26,14 @@ def read_whole(found: Format, path: Path) -> Run:
         message = f"the reader of the format {found.name!r} returned no run"
         raise RunFormatError(message, path=shown(path), expected="a cranfield.Run", got=type(run).__name__)
     return run
+
+
+def log_notes(run: Run) -> None:
+    """Name what the reader of a run chose and left out: on stderr, unless the program logs elsewhere; a report has it as caveats."""
+    for note in run.notes:
+        import logging
+
+        logging.getLogger("cranfield").warning("note: %s: %s", printable(run.name), printable(note))
 
 
 def write_trec_run(run: Run, path: Path | str) -> None:

@@ -232,7 +232,7 @@ def _chosen(found: TraceSteps, choice: Choice, file: Path) -> tuple[list[Step], 
             Problem(
                 "no span is as chosen",
                 path=shown(file),
-                expected=join_first(commands_of(found, file), 10),
+                expected=join_first(commands_of(found, shown(file)), 10),
                 hint=did_you_mean(choice.name, list(dict.fromkeys(names))) if choice.name else None,
             )
         )
@@ -243,7 +243,7 @@ def _chosen(found: TraceSteps, choice: Choice, file: Path) -> tuple[list[Step], 
             Problem(
                 f"these traces have {count_noun(len(with_documents), 'retrieval steps')}",
                 path=shown(file),
-                expected=f"one of them: {join_first(commands_of(found, file, with_documents), 10)}",
+                expected=f"one of them: {join_first(commands_of(found, shown(file), with_documents), 10)}",
                 hint=f"`cranfield init {shown(file)}` shows what is in the file. {HOW}",
             )
         )
@@ -253,12 +253,14 @@ def _chosen(found: TraceSteps, choice: Choice, file: Path) -> tuple[list[Step], 
     return with_documents[first], first
 
 
-def commands_of(found: TraceSteps, file: Path, groups: Iterable[tuple[StepKind, str]] | None = None) -> list[str]:
+def commands_of(found: TraceSteps, file: str, groups: Iterable[tuple[StepKind, str]] | None = None) -> list[str]:
     """What to write for each step: `traces.jsonl#name=vector-search`, with the kind where two have the name."""
-    keys = list(found.by_step if groups is None else groups)
-    names = Counter(name for _, name in keys)
-    words = {key: f"{shown(file)}#name=" + quote(key[1], safe="/:.@") for key in keys}
-    return [words[kind, name] + (f",kind={kind}" if names[name] > 1 else "") for kind, name in keys]
+    there = found.by_step
+    names = Counter(name for _, name in there)
+    return [
+        f"{file}#name=" + quote(name, safe="/:.@") + (f",kind={kind}" if names[name] > 1 else "")
+        for kind, name in (there if groups is None else groups)
+    ]
 
 
 def _words(kind: StepKind, name: str) -> str:
@@ -271,7 +273,7 @@ def _not_used(found: TraceSteps, chosen: Sequence[Step], file: Path) -> Iterator
     used = {(step.kind, step.name) for step in chosen}
     others = [key for key in found.by_step if key not in used]
     if others:
-        which = join_first(commands_of(found, file, others), 5)
+        which = join_first(commands_of(found, file.name, others), 5)
         yield f"not used: {count_noun(len(others), 'other steps')} ({which})"
     yield from file_notes(found)
 

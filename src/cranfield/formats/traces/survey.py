@@ -88,7 +88,7 @@ def survey_of(found: TraceSteps, file: Path) -> TraceSurvey:
         len(found.trace_ids),
         tuple(
             _step_survey(key, steps, choice)
-            for (key, steps), choice in zip(groups.items(), commands_of(found, file), strict=True)
+            for (key, steps), choice in zip(groups.items(), commands_of(found, shown(file)), strict=True)
         ),
         len({step.query for step in found.steps if step.query}),
         min(times, default=0),

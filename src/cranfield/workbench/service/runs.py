@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from pydantic import TypeAdapter
 
-from cranfield.base.errors import CranfieldError, InternalError
+from cranfield.base.errors import CranfieldError, InternalError, RunFormatError
 from cranfield.books.store.rows import checked_name
 from cranfield.formats.runs.jsonl import LOG_KEY, log_path, write_run
 from cranfield.model import Meta, Run, TestSet
@@ -121,6 +121,9 @@ class Runs(StoredRuns):
 
         name = checked_name(name)
         found = sniff_run(path, format_name)
+        if found.name == "traces":
+            hint = "`cranfield convert` makes a run of one step, whose texts are redacted"
+            raise RunFormatError("a file of traces is not stored: it holds what users typed", path=path.name, hint=hint)
         run = read_stored_run(path, found.name)
         new = NewRun(name, run.digest, path.read_bytes(), len(run.answers))
         return self.keep(new, StoredSource.UPLOAD, found.name, by)

@@ -145,7 +145,8 @@ def _line_of_databases(path: Path) -> int | None:
 
 
 def read_run(task: UploadTask, path: Path) -> UploadOutcome:
-    """Read a run; it is kept as it is."""
+    """Read a run; it is kept as it is, but for traces, whose texts are redacted in the run alone."""
+    from cranfield.formats.runs.jsonl import write_run
     from cranfield.formats.sniff import sniff_run
     from cranfield.workbench.service.runs import read_stored_run
 
@@ -154,6 +155,9 @@ def read_run(task: UploadTask, path: Path) -> UploadOutcome:
     found = sniff_run(path, task.format).name
     run = read_stored_run(path, found)
     _check_size(task, path, len(run.answers), sum(len(answer.hits) for answer in run.answers.values()))
+    if found == "traces":
+        path, found = path.with_name("from-traces.jsonl"), "jsonl"
+        write_run(run, path)
     return UploadOutcome(str(path), found)
 
 

@@ -22,6 +22,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
+from cranfield.base.errors import RunFormatError
 from cranfield.books.database.engine import now_ms
 from cranfield.formats.traces.spans import otlp_spans
 from cranfield.workbench.config import Intake, TracesConfig, Workbench
@@ -158,7 +159,7 @@ def test_without_the_package_the_answer_says_what_to_do(send, monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None)
     answer = send(b"\x0a", **{"content-type": PROTOBUF})
     assert answer.status_code == 415
-    assert "cranfield[traces]" in answer.text
+    assert "traces" in answer.text
     assert "http/json" in answer.text
 
 
@@ -226,6 +227,21 @@ def test_remembered_spans_are_bounded(service, monkeypatch):
     receiver = TraceReceiver(service)
     receiver.take(otlp_spans(request_of(*(span(number, "a") for number in range(1, 10)))))
     assert len(receiver._known) == 3
+
+
+def test_an_uploaded_file_of_traces_is_stored_as_a_run_with_redacted_texts(team, service, tmp_path):
+    raw = team.store.people.add_token(team.store.people.get("lee").id, "t", "evaluate", 60_000)
+    content = json.dumps(request_of(span(1, f"mail of {SECRET}"), span(2, "lost key"))).encode()
+    answer = team.new().post(
+        "/v1/runs", files={"file": ("traces.json", content)}, headers={"authorization": f"Bearer {raw}"}
+    )
+    assert answer.status_code in {200, 201}, answer.text
+    run_id = answer.json()["id"]
+    assert set(service.runs.load(run_id).answers) == {"mail of <email>", "lost key"}
+    assert SECRET.encode() not in service.runs.stored(run_id)[1]
+    (tmp_path / "traces.json").write_bytes(content)
+    with pytest.raises(RunFormatError, match="it holds what users typed"):
+        service.runs.add("traces", tmp_path / "traces.json")
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Mapping
@@ -12,7 +11,9 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from cranfield.base.errors import MissingExtraError
 from cranfield.base.words import count_noun
+from cranfield.formats.traces.protobuf import otlp_request, otlp_response
 from cranfield.formats.traces.spans import otlp_spans
 from cranfield.workbench.server.access import Access
 from cranfield.workbench.server.http_errors import RefusedRequestError
@@ -86,7 +87,11 @@ async def receive_spans(request: Request) -> Response:
         if n_rejected
         else ""
     )
-    return _json_response(n_rejected, message) if is_json else _protobuf_response(n_rejected, message)
+    return (
+        _json_response(n_rejected, message)
+        if is_json
+        else Response(otlp_response(n_rejected, message), media_type=PROTOBUF)
+    )
 
 
 def _content_type(request: Request) -> str:
@@ -127,39 +132,18 @@ def _from_json(data: bytes) -> Mapping[str, Any]:
 
 def _from_protobuf(data: bytes) -> Mapping[str, Any]:
     try:
-        from google.protobuf.json_format import MessageToDict
-        from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-    except ImportError:
-        hint = "install cranfield[traces] on the server, or let the exporter send JSON (OTEL_EXPORTER_OTLP_PROTOCOL=http/json)"
+        return otlp_request(data)
+    except MissingExtraError as error:
+        hint = f"{error.problems[0].hint} on the server, or let the exporter send JSON (OTEL_EXPORTER_OTLP_PROTOCOL=http/json)"
         raise RefusedRequestError(415, "this server does not read Protocol Buffers", hint, "content_type") from None
-    try:
-        found: dict[str, Any] = MessageToDict(ExportTraceServiceRequest.FromString(data))
-    except (DecodeError, ValueError, RecursionError):
+    except ValueError:
         raise RefusedRequestError(400, "the body is no ExportTraceServiceRequest") from None
-    for resource in found.get("resourceSpans", ()):
-        for scope in resource.get("scopeSpans", ()):
-            for span in scope.get("spans", ()):
-                # Ids are hexadecimal in the JSON of OTLP: a trace has one id, however its spans were sent.
-                for name in {"traceId", "spanId", "parentSpanId"} & span.keys():
-                    span[name] = base64.b64decode(span[name]).hex()
-    return found
 
 
 def _json_response(n_rejected: int, message: str) -> Response:
     partial = PartialSuccess(rejectedSpans=str(n_rejected), errorMessage=message) if n_rejected else None
     found = TraceExportResponse(partialSuccess=partial)
     return Response(found.model_dump_json(exclude_none=True), media_type=JSON)
-
-
-def _protobuf_response(n_rejected: int, message: str) -> Response:
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-    answer = ExportTraceServiceResponse()
-    if n_rejected:
-        answer.partial_success.rejected_spans = n_rejected
-        answer.partial_success.error_message = message
-    return Response(answer.SerializeToString(), media_type=PROTOBUF)
 
 
 @router.get("/traces", dependencies=[RESULTS])

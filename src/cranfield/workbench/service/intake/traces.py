@@ -219,7 +219,7 @@ def is_sampled(trace_id: str, share: float) -> bool:
 
     Example:
         >>> sum(is_sampled(f"{number:032x}", 0.25) for number in range(1000))
-        231
+        244
     """
     number = int.from_bytes(sha256(trace_id.lower().encode("utf-8", "surrogatepass")).digest()[:8], "big")
     return number < share * 2.0**64
