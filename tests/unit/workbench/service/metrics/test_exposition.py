@@ -183,6 +183,7 @@ def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
 def test_promtool_finds_nothing_in_the_exposition(config: MetricsConfig | None, promtool: Callable[..., str]) -> None:
     void = replace(measured(), void=("void",))
     other = {"jobs": {"done": 3}, "overdue_days": {"a": 3}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
+    other |= {"spans": {"taken": 3}, "pooled": {"added": 2}}
     snapshot = MetricsSnapshot(
         [observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, **other
     )
