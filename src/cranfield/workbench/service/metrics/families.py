@@ -400,6 +400,7 @@ FAMILIES: Mapping[str, Family] = {
             _numbers("fate", lambda snapshot: snapshot.pooled),
             ("fate",),
             of_subject=False,
+            panels=(Panel("Documents of spans", "{{fate}}"),),
         ),
         Family(
             "testset_overdue_seconds",

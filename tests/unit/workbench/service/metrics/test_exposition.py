@@ -143,6 +143,7 @@ def test_no_two_series_are_the_same() -> None:
 
 def test_every_family_of_the_table_is_written_with_its_help() -> None:
     other = {"jobs": {"done": 1}, "overdue_days": {"a": 0}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
+    other |= {"spans": {"taken": 3}, "pooled": {"added": 2}}
     snapshot = MetricsSnapshot([observed(measured())], "1", now=2_000.0, **other)
     text = Exposition(snapshot).text().decode()
     missing = [
@@ -183,6 +184,7 @@ def test_the_name_of_a_family_is_refused_for_a_measure(name: str) -> None:
 def test_promtool_finds_nothing_in_the_exposition(config: MetricsConfig | None, promtool: Callable[..., str]) -> None:
     void = replace(measured(), void=("void",))
     other = {"jobs": {"done": 3}, "overdue_days": {"a": 3}, "schedules": [ScheduleState("a", 1.0, 1.0, "passed")]}
+    other |= {"spans": {"taken": 3}, "pooled": {"added": 2}}
     snapshot = MetricsSnapshot(
         [observed(measured()), observed(void, measured(), system="bm25")], "1", now=2_000.0, **other
     )
