@@ -679,7 +679,8 @@ def _server(targets: Sequence[TrialTarget]) -> TrialTarget | None:
 def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSystem:
     """A run file, which has to answer queries of the test set."""
     settings = {"run": written_path(file.path, trial.folder)}
-    name = file.target.name or _stem(file.path)
+    is_vague = file.path.stem.lower() in {"run", "results"} and bool(file.path.parent.name)
+    name = file.target.name or (f"{file.path.parent.name}-{file.path.stem}" if is_vague else file.path.stem)
     found = FoundSystem(file.target.given, name, settings, file.what, run=file.path)
     if file.path.stat().st_size >= LARGE_BYTES:
         return found
@@ -690,13 +691,6 @@ def _run_system(file: FoundFile, chosen: ChosenTestSet, trial: Trial) -> FoundSy
         raise UsageError([replace(problem, path=file.target.given) for problem in error.problems]) from None
     answered = {query_id: [hit.public_id for hit in answer.hits] for query_id, answer in run.answers.items()}
     return replace(found, what=f"{file.what}: {count_noun(len(answered), 'queries')}", ids=answered)
-
-
-def _stem(path: Path) -> str:
-    """A file's name without its last ending; the folder's too where the name says nothing."""
-    return (
-        f"{path.parent.name}-{path.stem}" if path.stem.lower() in {"run", "results"} and path.parent.name else path.stem
-    )
 
 
 def _named(found: Sequence[FoundSystem]) -> dict[str, FoundSystem]:
@@ -820,7 +814,7 @@ def init_document(result: InitResult) -> Document:
         *([Bullets(tuple(notes))] if notes else []),
     ]
     if not result.is_judged:
-        blocks += [Paragraph(_JUDGE), Code("\n".join(_judging_commands(result)) + "\n", "", in_text=True)]
+        blocks += [Paragraph(_JUDGE), Code("\n".join(next_commands(result)[1:]) + "\n", "", in_text=True)]
     traces, of_traces = trace_section(list(result.systems.values()))
     return Document(
         title=f"{result.config.name}: {result.testset.about}",
@@ -892,16 +886,13 @@ def offered_checks(result: InitResult) -> Iterator[str]:
             yield printable(f"system {name}: found {and_list(files)}; {where}, under `preflight`")
 
 
-def _judging_commands(result: InitResult) -> list[str]:
-    runs = [f"{OUT}/runs/{name}.jsonl" for name in result.systems]
-    testset = "testset.yaml" if result.starter is None else result.starter.name
-    pool = shlex.join(["cranfield", "pool", "build", *runs, "--testset", testset, "--book", BOOK])
-    freeze = f"cranfield book freeze {BOOK} --out {testset} --force"
-    return [pool, f"cranfield judge {BOOK}", freeze]
-
-
 def next_commands(result: InitResult) -> list[str]:
     """The commands that come next, the first at once."""
     default = result.config.name == "cranfield.yaml" and result.config.parent.as_posix() == "."
     run = "cranfield run" if default else shlex.join(["cranfield", "run", str(result.config)])
-    return [run] if result.is_judged else [run, *_judging_commands(result)]
+    if result.is_judged:
+        return [run]
+    runs = [f"{OUT}/runs/{name}.jsonl" for name in result.systems]
+    testset = "testset.yaml" if result.starter is None else result.starter.name
+    pool = shlex.join(["cranfield", "pool", "build", *runs, "--testset", testset, "--book", BOOK])
+    return [run, pool, f"cranfield judge {BOOK}", f"cranfield book freeze {BOOK} --out {testset} --force"]

@@ -12,7 +12,7 @@ import pytest
 from fastapi.openapi.utils import get_openapi
 
 TEXTS = ("a\0b", "a\ud800b", "日本語", "x" * 3_000)
-NUMBERS = (0, 2**31, 2**63, 10**25, -1, 10**400, "9" * 5_000, float("nan"))
+NUMBERS = (2**31, 2**63, -1, 10**400, "9" * 5_000, float("nan"))
 LAST = ("/sign-out", "/account/password")
 """Routes that end the session."""
 Request = tuple[str, dict[str, Any]]

@@ -82,7 +82,7 @@ MEDIA = {
     "markdown": "text/markdown; charset=utf-8",
     "brief": "text/markdown; charset=utf-8",
     "latex": "application/x-tex; charset=utf-8",
-    "model-card": "application/yaml; charset=utf-8",
+    "model-card": "text/markdown; charset=utf-8",
     "text": "text/plain; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "json": "application/json",
