@@ -130,6 +130,8 @@ NEEDED = {
     "sources": "sources by authority",
     "silence": "negative queries",
     "forbidden": "results that must not be found",
+    "texts": "texts of results, or their places in documents",
+    "passages": "passages of text or lines that are expected",
 }
 
 
