@@ -76,6 +76,10 @@ DURATIONS: tuple[tuple[str, str], ...] = (
     (r'("(?:\w*_)?(?:ms|seconds|duration|elapsed|latency\w*|queries_per_second)": ?)-?\d[\d.e+-]*', r"\1{number}"),
 )
 """What a scene that calls a search system has besides."""
+ACCEPTED_TODAY = r'"accepted": "\{today\}",(?:[^{}]|\{version\}){0,300}"digest": "sha256:([0-9a-f]{64})"'
+"""In the file of a baseline: its digest, which is also of the day."""
+DATED: set[str] = set()
+"""Those of the baselines of a scene, which is a process."""
 
 
 def main() -> int:
@@ -244,6 +248,9 @@ def steady(text: str, scene: Scene, folder: Path) -> str:
     text = text.replace(time.strftime("%Y-%m-%d"), "{today}")
     for pattern, name in (*VOLATILE, *(DURATIONS if scene.timed else ())):
         text = re.sub(pattern, name, text)
+    DATED.update(re.findall(ACCEPTED_TODAY, text))
+    for digest in DATED:
+        text = text.replace(digest, "{digest of today}").replace(digest[:12], "{digest of}")
     return text
 
 
