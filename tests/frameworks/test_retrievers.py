@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cranfield import Hit, Outcome, PythonSystem, Query, TestSet, evaluate
+from cranfield import Hit, Outcome, Passage, PythonSystem, Query, TestSet, evaluate
 
 sys.path.insert(0, str(Path(__file__).parent))
 import my_rag
@@ -40,6 +40,22 @@ def test_an_object_of_a_framework_is_a_system(name):
     assert hits[0].fields["text"] == BIKES
     assert RANGE.items() <= hits[0].fields.items()
     assert (hits[0].score is None) == (name in {"retriever", "only_async"})
+
+
+@pytest.mark.parametrize("name", ["retriever", "store", "nodes", "engine", "pipeline"])
+def test_passages_are_found_in_documents_of_every_framework(name):
+    """By characters of a source, and by quote: `Rent a bike for a day` is 21 of 33 characters, 16 of 25 letters."""
+    passages = (
+        Passage(path="kb/bikes.md", chars=f"{my_rag.START}-{my_rag.START + 21}"),
+        Passage("Rent a bike for a day"),
+        Passage("nowhere to be found in any of them"),
+    )
+    recall = []
+    for passage in passages:
+        testset = TestSet("desk", (QUERY,), targets={"q1": (passage,)})
+        found = evaluate(testset, getattr(my_rag, name), measures=["TextRecall@1", "TextPrecision@1", "RR"], k=3)
+        recall.append([round(found.mean(measure), 4) for measure in found.measures])
+    assert recall == [[1.0, round(21 / 33, 4), 1.0], [1.0, round(16 / 25, 4), 1.0], [0.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("name", ["nodes", "pipeline"])
