@@ -372,16 +372,23 @@ class _Block:
         shown = np.stack(np.nonzero(ties.n_equal[:, : self.options.keep] > 1), axis=1)
         both = np.concatenate((judged, shown))
         both = both[ties.n_equal[both[:, 0], both[:, 1]] > 1]
-        groups = {
-            (at, first)
-            for at, first in zip(both[:, 0].tolist(), ties.first[both[:, 0], both[:, 1]].tolist(), strict=True)
-        }
-        for at, first in groups:
-            row, end = int(ties.rows[at]), int(ties.end[at, first])
-            names = list(map(id_bytes, self.arrays.named(positions[row, first:end])))
-            order = sorted(range(end - first), key=names.__getitem__, reverse=self.options.ties == "descending")
-            positions[row, first:end] = positions[row, first:end][order]
-            scores[row, first:end] = scores[row, first:end][order]
+        if not len(both):
+            return
+        starts = np.unique(both[:, 0] * positions.shape[1] + ties.first[both[:, 0], both[:, 1]])
+        at, first = np.divmod(starts, positions.shape[1])
+        sizes = ties.n_equal[at, first]
+        # All equal scores in one list: which group each is of, and where it stands.
+        group = np.repeat(np.arange(len(starts)), sizes)
+        rows_of, columns = ties.rows[at][group], np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        columns += first[group]
+        found, place_of = np.unique(positions[rows_of, columns], return_inverse=True)
+        names = list(map(id_bytes, self.arrays.named(found)))
+        by_name = np.empty(len(names), dtype=np.int64)
+        by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
+        ranks = by_name[place_of.reshape(-1)]
+        order = np.lexsort((-ranks if self.options.ties == "descending" else ranks, group))
+        for each in (positions, scores):
+            each[rows_of, columns] = each[rows_of[order], columns[order]]
 
     def _tied_row(
         self, row: int, positions: Ints, scores: NDArray[Any], judged: Ints

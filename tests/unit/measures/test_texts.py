@@ -73,6 +73,24 @@ def test_a_budget_is_of_tokens_and_a_result_that_does_not_fit_ends_it():
     assert value("TextRecall(budget=4)", TWO, unknown) == 0.0  # the first does not fit: what follows is not read
 
 
+def test_a_list_that_was_cut_before_the_budget_was_used_has_no_value():
+    hits = [chunk(10, 30, tokens=5), chunk(30, 50, tokens=5)]
+    testset = TestSet("set", (Query("q"),), targets={"q": TWO})
+    for depth, recall in (
+        (2, None),
+        (3, 40 / 50),
+        (None, 40 / 50),
+    ):  # of three results requested, two came: that is all
+        run = Run("run", {"q": Answer(Outcome.ANSWERED, tuple(hits))}, depth=depth)
+        ranking = rank_run(testset, run, convention_named("trec"))
+        values, scored, reasons = compute(parse("TextRecall(budget=100)"), ranking)
+        assert (values[0] if scored[0] else None) == recall
+        assert scored[0] or "the list was cut before the budget was used" in reasons["q"]
+        # What ends before the cut is known, by the budget or by the cutoff.
+        for measure in ("TextRecall(budget=9)", "TextRecall(budget=100)@2", "TextRecall"):
+            assert compute(parse(measure), ranking)[1].all(), measure
+
+
 def test_lines_are_a_unit_too():
     spans = (Span("a.py", 10, 19), Span("a.py", 15, 24))  # 15 lines
     hits = [Hit("a.py:1-12"), Hit("a.py:12-24")]  # lines 10 to 12, then 12 to 24

@@ -16,8 +16,9 @@ from cranfield.measures.measure import REL, MeasureSpec, ParameterSpec
 from cranfield.model.texts import Part, QueryTexts, ResultText, covered
 from cranfield.ranking.value import FloatQ, Ranking
 
-NO_PASSAGE = "it expects something else than passages or lines, or a result that is read says neither place nor text, or its cost"
-SIZE_UNKNOWN = "nothing was returned, or a result that is read says neither place nor text, or its cost"
+UNKNOWN = "a result that is read says neither place nor text, or its cost; or the list was cut before the budget was used (raise k)"
+NO_PASSAGE = f"it expects something else than passages or lines, or {UNKNOWN}"
+SIZE_UNKNOWN = f"nothing was returned, or {UNKNOWN}"
 
 BUDGET = ParameterSpec(
     "budget", 0, "tokens of the results that are read, from the first on, as far as they fit; 0: all", 0
@@ -74,7 +75,7 @@ def redundancy(ranking: Ranking, cutoff: int | None, *, budget: int = 0, charact
     """
     values = np.full(ranking.n_queries, math.nan)
     for place, texts in enumerate(_texts(ranking)):
-        results = _read(texts.results[: int(ranking.n_returned[place])], cutoff, budget, characters)
+        results = _read(ranking, place, texts, cutoff, budget, characters)
         if results:
             read = sum(result.size for result in results)
             values[place] = sum(result.again for result in results) / read if read else 0.0
@@ -97,7 +98,7 @@ def _over(
         start = ranking.expected_start[place]
         relevant = (ranking.expected_level[start : ranking.expected_start[place + 1]] >= rel).tolist()
         expected = _length([part for part in texts.expected if relevant[part.item]])
-        results = _read(texts.results[: int(ranking.n_returned[place])], cutoff, budget, characters)
+        results = _read(ranking, place, texts, cutoff, budget, characters)
         if results is None:
             continue
         found = _length([part for result in results for part in result.parts if relevant[part.item]])
@@ -114,10 +115,14 @@ def _texts(ranking: Ranking) -> list[QueryTexts]:
 
 
 def _read(
-    results: Sequence[ResultText], cutoff: int | None, budget: int, characters: int
+    ranking: Ranking, place: int, texts: QueryTexts, cutoff: int | None, budget: int, characters: int
 ) -> Sequence[ResultText] | None:
-    """The results that are read: to the cutoff, and as far as they fit; None where that is not known."""
-    read = results[:cutoff]
+    """The results of a query that are read: to the cutoff, and as far as they fit.
+
+    None where that is not known: what a result costs is not, or the list was cut, and what follows would have fitted too.
+    """
+    returned = texts.results[: int(ranking.n_returned[place])]
+    read = returned[:cutoff]
     for limit, costs in ((budget, [each.tokens for each in read]), (characters, [each.characters for each in read])):
         if not limit:
             continue
@@ -126,7 +131,8 @@ def _read(
         if fitting < len(spent) and math.isnan(spent[fitting]):
             return None
         read = read[:fitting]
-    return read
+    is_cut = ranking.cut_at is not None and len(returned) >= ranking.cut_at
+    return None if is_cut and (budget or characters) and len(read) == len(returned) != cutoff else read
 
 
 def _length(parts: Sequence[Part]) -> float:
