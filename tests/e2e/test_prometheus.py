@@ -46,6 +46,7 @@ gate:
 WORKBENCH = """\
 server: {{accounts: true, port: {port}, db: books.db}}
 metrics: {{cache_s: 0, prefix: medicalkg_retrieval_, measures: {{R: recall_at_k}}}}
+traces: {{book: spans}}
 watch: {{nightly: {{cron: "0 2 * * *", testset: clinical, compare: null}}}}
 webhooks: [{{url: "http://127.0.0.1:{hooks}/cranfield", allow: [127.0.0.1], on: [gate-failed]}}]
 """
@@ -148,6 +149,29 @@ class Site:
         )
         assert answer.status_code in {200, 202}, answer.text
         return answer.json()
+
+    def send_span(self) -> None:
+        """Send the span of a retriever, as an application does."""
+        values = {
+            "openinference.span.kind": "RETRIEVER",
+            "input.value": "word 0",
+            "retrieval.documents.0.document.id": "right word 0",
+            "retrieval.documents.0.document.content": "a text",
+        }
+        span = {
+            "traceId": "0" * 31 + "1",
+            "spanId": "0" * 15 + "1",
+            "name": "search",
+            "startTimeUnixNano": str(time.time_ns()),
+            "endTimeUnixNano": str(time.time_ns()),
+            "attributes": [{"key": key, "value": {"stringValue": value}} for key, value in values.items()],
+        }
+        answer = httpx2.post(
+            f"http://127.0.0.1:{self.ports['server']}/v1/traces",
+            json={"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]},
+            headers={"Authorization": f"Bearer {self.token}"},
+        )
+        assert (answer.status_code, answer.json()) == (200, {})
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Series of Prometheus, as of now."""
@@ -326,6 +350,7 @@ def restart(site: Site) -> None:
 def check_dashboard(site: Site) -> None:
     """Each query of the dashboard is understood, and those of an evaluation have data."""
     site.cranfield("watch", "cranfield.yaml", "--workbench", "w.yaml", "--db", "books.db", "--once", "nightly")
+    site.send_span()
     made = json.loads(site.cranfield("dashboard", "--workbench", "w.yaml"))
     for panel in made["panels"]:
         for target in panel["targets"]:

@@ -122,7 +122,7 @@ class Runs(StoredRuns):
         name = checked_name(name)
         found = sniff_run(path, format_name)
         if found.name == "traces":
-            hint = "`cranfield convert` makes a run of one step, whose texts are redacted"
+            hint = "`cranfield convert TRACES#name=STEP OUT` makes a run of one step, whose texts are redacted"
             raise RunFormatError("a file of traces is not stored: it holds what users typed", path=path.name, hint=hint)
         run = read_stored_run(path, found.name)
         new = NewRun(name, run.digest, path.read_bytes(), len(run.answers))

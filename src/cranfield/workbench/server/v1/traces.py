@@ -54,6 +54,7 @@ class TraceExportResponse(ResponseBody):
     "/traces",
     dependencies=[Sending],
     openapi_extra=_OPENAPI,
+    responses={200: {"content": {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}}},
     response_model=TraceExportResponse,
     response_model_exclude_none=True,
 )
@@ -65,6 +66,8 @@ async def receive_spans(request: Request) -> Response:
     service = service_of(request)
     body = await request.body()
     is_json = _content_type(request) == JSON
+    if not body:
+        raise RefusedRequestError(400, "there is no body", "send an ExportTraceServiceRequest")
     limit = round(service.workbench.traces.body_mb * 1e6)
     encoding = request.headers.get("content-encoding", "")
 
