@@ -57,7 +57,8 @@ test-all: setup  ## run every test: also simulations, fuzzing, large parity test
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES) $(LANGUAGE_PACKAGES)
 	@$(PYTEST) $(ARGS)
 	@$(MAKE) --no-print-directory test-spark ARGS=
-	@$(MAKE) --no-print-directory test-frameworks ARGS=
+	@# Tests of Spark wait for its processes more than half of the time.
+	@$(MAKE) --no-print-directory -j2 --output-sync=target test-frameworks test-spark ARGS=
 
 test-spark: setup  ## run the tests of Spark, on this machine and on a cluster of its own, whose executors are killed
 	@scripts/system-packages.sh $(SPARK_PACKAGES)
