@@ -56,7 +56,6 @@ test: setup  ## run the tests that find most mistakes, in minutes (ARGS="-k name
 test-all: setup  ## run every test: also simulations, fuzzing, large parity tests and every engine
 	@scripts/system-packages.sh $(SYSTEM_PACKAGES) $(FUZZ_PACKAGES) $(PROMETHEUS_PACKAGES) $(AGENT_PACKAGES) $(LANGUAGE_PACKAGES)
 	@$(PYTEST) $(ARGS)
-	@$(MAKE) --no-print-directory test-spark ARGS=
 	@# Tests of Spark wait for its processes more than half of the time.
 	@$(MAKE) --no-print-directory -j2 --output-sync=target test-frameworks test-spark ARGS=
 
