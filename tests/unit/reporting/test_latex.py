@@ -88,8 +88,8 @@ def test_markdown_and_html_mark_the_same_values():
     assert markdown.count(explained) == 1
     html = report(many, format="html")
     assert html.count(explained) == 1
-    assert re.search(r"<strong>1\.0000</strong><sup class="than">A,<wbr>C</sup>", html)
-    assert re.search(r"<u>0\.7500</u><sup class="than">A</sup>", html)
+    assert re.search(r'<strong>1\.0000</strong><sup class="than">A,<wbr>C</sup>', html)
+    assert re.search(r'<u>0\.7500</u><sup class="than">A</sup>', html)
     assert "<strong>0.1000</strong>" not in html  # a diagnostic
     assert "bold" not in report(many, format="text")
 
