@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Interval = tuple[float, float]
 """First, and the one after the last."""
@@ -57,3 +58,40 @@ def covered(intervals: Sequence[Interval]) -> float:
         total += max(end - max(start, reached), 0.0)
         reached = max(reached, end)
     return total
+
+
+STARTS = (
+    "start_char",
+    "start_char_idx",  # LlamaIndex
+    "start_index",  # splitters of LangChain
+    "split_idx_start",  # Haystack
+    "char_start",
+    "start_offset",
+)
+ENDS = ("end_char", "end_char_idx", "end_index", "char_end", "end_offset")
+"""Names of the first character of a result in its document, counted from 0, and of the one after its last."""
+
+
+def char_range(values: Mapping[str, Any], text: str | None) -> tuple[int, int] | None:
+    """The characters of its document that a result is, the end not included; None where it does not say, or they are none.
+
+    Args:
+        values: the fields of the result, with those of its metadata.
+        text: of the result, from which the end follows where only the first character is stated.
+
+    Example:
+        >>> char_range({"start_index": 40}, "ten chars."), char_range({"start_char": 5, "end_char": 5}, None)
+        ((40, 50), None)
+    """
+
+    def first(names: Sequence[str]) -> int | None:
+        numbers = (values.get(name) for name in names)
+        whole = (n for n in numbers if isinstance(n, int | float) and not isinstance(n, bool) and n == n // 1)
+        return next((int(n) for n in whole if n >= 0), None)
+
+    start, end = first(STARTS), first(ENDS)
+    if start is None:
+        return None
+    if end is None:
+        end = start + len(text or "")
+    return (start, end) if start < end else None

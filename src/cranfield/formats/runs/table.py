@@ -30,6 +30,7 @@ from cranfield.formats.runs.record import finite
 from cranfield.formats.testsets.names import LINE_PAIRS, OF_DOCUMENT, OF_FIELD, OF_LINES, plain
 from cranfield.model import Answer, Hit, Order, Outcome, Run
 from cranfield.model.query_ids import text_ids
+from cranfield.model.texts import ENDS, STARTS, char_range
 
 _MSMARCO = ("query", "document", "rank")
 _RANK = re.compile(r"[0-9]{1,9}")
@@ -199,8 +200,6 @@ _PARENTS = ("ref_doc_id", "source_id")
 """Names of the id of the document that a passage is of: LlamaIndex's and Haystack's."""
 _OBJECT_IDS = ("id", "node_id")
 _TEXTS = ("text", "page_content", "content")
-_STARTS = ("start_char", "start_char_idx", "start_index", "split_idx_start")
-_ENDS = ("end_char", "end_char_idx", "end_index")
 _PAGES = ("page_label", "page_number")
 _NAMES_OF_DOCUMENTS = (*OF_DOCUMENT, *(name for name, field in OF_FIELD.items() if field in {"path ends", "url"}))
 _RANKS = ("rank", "position")
@@ -357,28 +356,11 @@ def document_values(result: Any) -> Mapping[str, Any] | None:
     metadata = next((getattr(document, name) for name in _METADATA if hasattr(document, name)), None)
     if not isinstance(metadata, Mapping):
         return None
-    found = {name: getattr(document, name, None) for name in (*_PARENTS[:1], *_STARTS[:2], *_ENDS)}
+    found = {name: getattr(document, name, None) for name in (*_PARENTS[:1], *STARTS[:2], *ENDS)}
     found["id"] = next((own for name in _OBJECT_IDS if (own := getattr(document, name, None)) is not None), None)
     found["text"] = next((text for name in _TEXTS if isinstance(text := getattr(document, name, None), str)), None)
     found["score"] = getattr(result, "score", None)
     return {"metadata": metadata, **{name: value for name, value in found.items() if value is not None}}
-
-
-def char_range(values: Mapping[str, Any]) -> dict[str, int]:
-    """First character of a passage in its source and the one after its last, by name; nothing of one that does not say them.
-
-    The end of a passage that says its first character only follows from its text.
-    """
-
-    def first(names: Iterable[str]) -> int | None:
-        found = (values.get(name) for name in names)
-        return next((n for n in found if isinstance(n, int) and not isinstance(n, bool) and n >= 0), None)
-
-    start, end = first(_STARTS), first(_ENDS)
-    text = next((values[name] for name in _TEXTS if isinstance(values.get(name), str)), None)
-    if start is not None and end is None and text is not None:
-        end = start + len(text)
-    return {} if start is None or end is None or end < start else {"start_char": start, "end_char": end}
 
 
 def _lines(values: Mapping[str, Any]) -> str | None:
@@ -418,7 +400,10 @@ def _hit_of_document(values: Mapping[str, Any]) -> Hit | Problem:
     }
     if own is not None and str(own) != str(name):
         fields["document_id"] = str(own)
-    fields |= char_range({**given, **values})
+    merged = {**given, **values}
+    text = next((merged[name] for name in _TEXTS if isinstance(merged.get(name), str)), None)
+    if (characters := char_range(merged, text)) is not None:
+        fields |= {"start_char": characters[0], "end_char": characters[1]}
     page = next((fields[name] for name in _PAGES if name in fields), None)
     if page is not None:
         fields.setdefault("page", page)

@@ -63,11 +63,15 @@ def values_of(hit: Hit, field: str, rules: MatchingRules) -> Iterator[str]:
         yield hit.span
     elif field == "lines" and (lines := place_of(hit, rules).lines) is not None:
         yield f"{lines[0]}-{lines[1]}"
-    fields = hit.fields or {}
-    nested = [fields, *(inner for key in ("metadata", "meta") if isinstance(inner := fields.get(key), Mapping))]
     for name in FIELD_NAMES.get(field, (field,)):
-        for values in nested:
+        for values in nested_fields(hit):
             yield from _texts(_inside(values, name))
+
+
+def nested_fields(hit: Hit) -> list[Mapping[str, Any]]:
+    """The fields of a result, then those of its metadata, as frameworks have them."""
+    fields = hit.fields or {}
+    return [fields, *(inner for key in ("metadata", "meta") if isinstance(inner := fields.get(key), Mapping))]
 
 
 def _inside(values: Mapping[str, Any], name: str) -> Any:

@@ -11,19 +11,16 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from cranfield.base.errors import MissingExtraError
 from cranfield.model import Hit, MatchingRules, Passage, Span
-from cranfield.model.texts import Interval, Part, QueryTexts, ResultText, covered
-from cranfield.ranking.matching.criteria import values_of
+from cranfield.model.texts import Interval, Part, QueryTexts, ResultText, char_range, covered
+from cranfield.ranking.matching.criteria import nested_fields, values_of
 from cranfield.ranking.matching.place import path_of, place_of
 
 Unit = Literal["characters", "lines", "pages"]
 
-STARTS = ("start_char", "start_index", "start_char_idx", "char_start", "start_offset")
-ENDS = ("end_char", "end_index", "end_char_idx", "char_end", "end_offset")
-"""Fields of a result that say its characters in the document, the likeliest first; without an end it follows from the text."""
 PAGES = ("page", "page_number", "page_no", "pages", "page_label")
 SHORTEST_PART = 12
 """Characters, white space not counted, of the shortest part of a quote that is recognised at the edge of a result, or as a whole
@@ -42,13 +39,8 @@ _RULES = MatchingRules()
 
 def characters_of(hit: Hit) -> tuple[int, int] | None:
     """The characters of its document that a result is, counted from 0, the end not included; None where it does not say."""
-    start = _whole(hit, STARTS)
-    if start is None:
-        return None
-    end = _whole(hit, ENDS)
-    if end is None:
-        end = start + len(text_of(hit) or "")
-    return (start, end) if 0 <= start < end else None
+    values = {name: value for level in reversed(nested_fields(hit)) for name, value in level.items()}
+    return char_range(values, text_of(hit))
 
 
 def pages_of(hit: Hit, rules: MatchingRules) -> tuple[int, int] | None:
@@ -59,19 +51,6 @@ def pages_of(hit: Hit, rules: MatchingRules) -> tuple[int, int] | None:
             if first.strip().isdecimal() and (last or first).strip().isdecimal():
                 shift = 0 if name == "page_label" else 1 - rules.page_base
                 return int(first) + shift, int(last or first) + shift
-    return None
-
-
-def _whole(hit: Hit, names: Sequence[str]) -> int | None:
-    fields = hit.fields or {}
-    nested = [fields, *(inner for key in ("metadata", "meta") if isinstance(inner := fields.get(key), Mapping))]
-    for values in nested:
-        for name in names:
-            value: Any = values.get(name)
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
-            if isinstance(value, float) and value.is_integer():
-                return int(value)
     return None
 
 
