@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -141,11 +142,20 @@ def _length(parts: Sequence[Part]) -> float:
     return sum(covered([part.interval for part in of_region]) for _, of_region in by_region)
 
 
-_SOURCE = "Smith & Troynikov 2024, Evaluating Chunking Strategies for Retrieval, Chroma"
-_DEFINED = "queries that expect passages of text, or lines of files, alone"
+_of_passages = partial(
+    MeasureSpec,
+    cutoff="optional",
+    parameters=(REL, BUDGET, CHARACTERS),
+    source="Smith & Troynikov 2024, Evaluating Chunking Strategies for Retrieval, Chroma",
+    unscored_by_run=True,
+    why_unscored=NO_PASSAGE,
+    defined_for="queries that expect passages of text, or lines of files, alone",
+    needs="passages",
+)
+"""A row of a measure of how much of the expected text is there."""
 
 SPECS = (
-    MeasureSpec(
+    _of_passages(
         name="TextRecall",
         question="Is the text that answers in front of the model?",
         plain=(
@@ -155,49 +165,28 @@ SPECS = (
         title="recall of text",
         sentence="Share of the expected text that is in the first k results, or in those that fit into a budget.",
         formula="|union of (result i and expected text), i <= k| / |expected text|",
-        cutoff="optional",
         kernel=text_recall,
-        parameters=(REL, BUDGET, CHARACTERS),
         aliases=("text_recall", "token_recall", "span_recall"),
-        source=_SOURCE,
-        unscored_by_run=True,
-        why_unscored=NO_PASSAGE,
-        defined_for=_DEFINED,
-        needs="passages",
     ),
-    MeasureSpec(
+    _of_passages(
         name="TextPrecision",
         question="How much of what is read was asked for?",
         plain="The share of the text of the results that is expected text. Long results lower it, and text that comes twice.",
         title="precision of text",
         sentence="Share of the text of the first k results, or of those that fit into a budget, that is expected.",
         formula="|union of (result i and expected text), i <= k| / sum_{i<=k} |result i|",
-        cutoff="optional",
         kernel=text_precision,
-        parameters=(REL, BUDGET, CHARACTERS),
         aliases=("text_precision", "token_precision", "span_precision"),
-        source=_SOURCE,
-        unscored_by_run=True,
-        why_unscored=NO_PASSAGE,
-        defined_for=_DEFINED,
-        needs="passages",
     ),
-    MeasureSpec(
+    _of_passages(
         name="TextIoU",
         question="Is the text that answers there, and nothing else?",
         plain="The expected text that was returned, over all text that is expected or returned: 1 if exactly that was returned.",
         title="intersection over union of text",
         sentence="Expected text in the first k results, divided by all text that is expected or returned there.",
         formula="h / (sum_{i<=k} |result i| + |expected text| - h), h = |union of (result i and expected text), i <= k|",
-        cutoff="optional",
         kernel=text_iou,
-        parameters=(REL, BUDGET, CHARACTERS),
         aliases=("text_iou", "token_iou"),
-        source=_SOURCE,
-        unscored_by_run=True,
-        why_unscored=NO_PASSAGE,
-        defined_for=_DEFINED,
-        needs="passages",
     ),
     MeasureSpec(
         name="Redundancy",
