@@ -53,10 +53,7 @@ class DocumentIds:
     @cached_property
     def place(self) -> Mapping[str, int]:
         """Text ids to their first position."""
-        place: dict[str, int] = {}
-        for position, doc_id in enumerate(self.ids):
-            place.setdefault(doc_id, position)
-        return place
+        return dict(zip(reversed(self.ids), reversed(range(len(self.ids))), strict=True))
 
     @cached_property
     def first(self) -> NDArray[np.int64] | None:

@@ -122,9 +122,9 @@ def _judged_ranks(judgments: PreparedJudgments, arrays: ResultArrays, options: S
         n_falling, n_rising = n_falling + ranked.n_falling, n_rising + ranked.n_rising
         found.append(ranked.found)
         answered.append(ranked.answered)
-        first_ids.append(ranked.positions[:, : options.keep].copy())
-        if scores is not None:
-            first_scores.append(ranked.scores[:, : options.keep].astype(np.float64))
+        first_ids.append(ranked.positions)
+        if ranked.scores is not None:
+            first_scores.append(ranked.scores.astype(np.float64))
     problems.raise_if_any()
     if n_rising and not n_falling:
         raise RunFormatError(
@@ -219,8 +219,9 @@ class _Ranked(NamedTuple):
     answered: Table32
     """int32[A, 5]: query, n_returned, n_duplicates, n_tied, misranked."""
     positions: Ints
-    """int64[B, K], in the order of the ranks where no document repeats and none ties."""
+    """int64[B, H]: the first columns, in the order of the ranks."""
     scores: Any
+    """float[B, H], or None."""
     n_falling: int
     """Rows whose scores fall somewhere."""
     n_rising: int
@@ -229,45 +230,41 @@ class _Ranked(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Ties:
-    """Equal scores in the order of the columns. Axes: T rows, K columns, B rows of the block."""
+    """Groups of neighbouring equal scores, G of them, by row, then column."""
 
     rows: Ints
-    """int64[T]: place in the block."""
-    place: Ints
-    """int64[B]: place among the T rows; -1 for others."""
-    first: Ints
-    """int64[T, K]: first column of the scores that are equal to that of a column."""
-    end: Ints
-    """int64[T, K]: column after the last of them."""
-    n_tied: Ints
-    """int64[T]: results that are equal to the one before."""
+    """int64[G]: row in the block."""
+    starts: Ints
+    """int64[G]: first column."""
+    ends: Ints
+    """int64[G]: column after the last."""
+    n_columns: int
 
     @classmethod
-    def of(cls, rows: Ints, ids: Ints, keys: NDArray[Any]) -> _Ties:
+    def of(cls, ids: Ints, keys: NDArray[Any]) -> _Ties:
         """Compare neighbours.
 
         Args:
-            rows: int64[T], of the block.
             ids: int64[B, K], negative for padding.
-            keys: float[T, K], as they are compared.
+            keys: float[B, K], as they are compared.
         """
-        place = np.full(len(ids), -1, dtype=np.int64)
-        place[rows] = np.arange(len(rows))
         n_columns = ids.shape[1]
-        begins = np.ones(keys.shape, dtype=np.bool_)
-        begins[:, 1:] = (keys[:, 1:] != keys[:, :-1]) | (ids[rows, 1:] < 0)
-        columns = np.arange(n_columns)
-        first = np.maximum.accumulate(np.where(begins, columns, 0), axis=1)
-        following = np.full(keys.shape, n_columns, dtype=np.int64)
-        following[:, :-1] = np.where(begins[:, 1:], columns[1:], n_columns)
-        end = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
-        return cls(rows, place, first, end, (~begins).sum(axis=1))
+        equal = np.zeros(keys.shape, dtype=np.bool_)
+        np.equal(keys[:, 1:], keys[:, :-1], out=equal[:, 1:])
+        seconds = np.flatnonzero(equal)  # each is equal to the one before it
+        seconds = seconds[ids.reshape(-1)[seconds] >= 0]
+        begins = np.flatnonzero(np.diff(seconds, prepend=-2) > 1)
+        rows, starts = np.divmod(seconds[begins] - 1, n_columns)
+        ends = seconds[np.append(begins[1:], len(seconds))[: len(begins)] - 1] + 1 - rows * n_columns
+        return cls(rows, starts, ends, n_columns)
 
-    @property
-    def n_equal(self) -> Ints:
-        """int64[T, K]: how many scores are equal to that of a column, itself included."""
-        equal: Ints = self.end - self.first
-        return equal
+    def around(self, rows: Ints, columns: Ints) -> Ints:
+        """int64[N]: the group that a column of a row is in; -1: in none."""
+        group = np.searchsorted(self.rows * self.n_columns + self.starts, rows * self.n_columns + columns, "right") - 1
+        inside = (
+            (group >= 0) & (self.rows[group] == rows) & (columns < self.ends[group]) if len(self.rows) else group >= 0
+        )
+        return np.where(inside, group, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -303,32 +300,27 @@ class _Block:
         rows, counts, problems = tables
         for kind, row, column, other in problems.tolist():
             self._note(kind, row, column, other, positions)
-        tied = counts[:, 2] != FALLING if by_score is not None and not len(problems) else np.zeros(len(ids), np.bool_)
-        repeating = np.flatnonzero(tied & (counts[:, 1] > 0)).tolist()
-        if scores is not None and tied.any():
-            positions, scores = positions.copy(), scores.copy()
-            bounds = _Ties.of(np.flatnonzero(tied), ids, comparable(scores[tied], self.options.width))
-            if self.options.ties != "given":
-                self._order_ties(bounds, rows, positions, scores)
-            rows, counts, _ = self._tables(self.numbers.of_position(positions), None, starts, judged)
         found = np.empty((len(rows), 5), np.int32)
         found[:, :3], found[:, 3], found[:, 4] = rows, rows[:, 1], rows[:, 1]
         answered = np.zeros((len(counts), 5), np.int32)
         answered[:, 1:3] = counts[:, :2]
-        if scores is not None and tied.any():
-            of_tied = tied[rows[:, 0]]
-            place = bounds.place[rows[of_tied, 0]], rows[of_tied, 1] - 1
-            found[of_tied, 3], found[of_tied, 4] = bounds.first[place] + 1, bounds.end[place]
-            answered[bounds.rows, 3] = bounds.n_tied
-            of_rows = [np.ascontiguousarray(judged[starts[row] : starts[row + 1]]) for row in repeating]
-            more = [self._tied_row(row, positions, scores, own) for row, own in zip(repeating, of_rows, strict=True)]
-            found = np.concatenate((found[~np.isin(found[:, 0], repeating)], *(each for each, _ in more)))
-            for row, (_, of_row) in zip(repeating, more, strict=True):
-                answered[row, 1:4] = of_row
+        shown = (
+            positions[:, : self.options.keep].copy(),
+            None if scores is None else scores[:, : self.options.keep].copy(),
+        )
+        tied = counts[:, 2] != FALLING
+        if by_score is not None and scores is not None and tied.any() and not len(problems):
+            ties = _Ties.of(ids, comparable(scores, self.options.width))
+            answered[:, 3] = np.bincount(ties.rows, ties.ends - ties.starts - 1, len(ids))
+            self._place_ties(ties, found, positions, scores, shown)
+            for row in np.flatnonzero(tied & (counts[:, 1] > 0)).tolist():
+                own = np.ascontiguousarray(judged[starts[row] : starts[row + 1]])
+                of_row, answered[row, 1:4] = self._tied_row(row, positions, scores, own, shown)
+                found = np.concatenate((found[found[:, 0] != row], of_row))
         has_query = self.queries >= 0
         found = found[has_query[found[:, 0]]]
         found[:, 0], answered[:, 0] = self.queries[found[:, 0]], self.queries
-        return _Ranked(found, answered[has_query], positions, scores, n_falling, n_rising)
+        return _Ranked(found, answered[has_query], *shown, n_falling, n_rising)
 
     def _judged(self) -> tuple[Ints, Ints]:
         """int64[J], int64[B + 1]: the judged documents of all rows as numbers, and where those of a row begin."""
@@ -358,52 +350,62 @@ class _Block:
         rows, counts, problems = (np.frombuffer(bytearray(table), dtype=np.int32) for table in tables)
         return rows.reshape(-1, 3), counts.reshape(-1, 3), problems.reshape(-1, 4)
 
-    def _order_ties(self, ties: _Ties, rows: Table32, positions: Ints, scores: NDArray[Any]) -> None:
-        """Order by id, in place, the equal scores among which a judged document stands, and those of the first columns.
+    def _place_ties(
+        self, ties: _Ties, found: Table32, positions: Ints, scores: NDArray[Any], shown: tuple[Ints, Any]
+    ) -> None:
+        """Give judged documents among equal scores their ranks by id, in place, and put the first columns in that order.
 
         Args:
-            ties: of the rows that have any.
-            rows: the judged documents, in any order of equal scores.
+            ties: of the block.
+            found: int32[F, 5], the judged documents, in any order of equal scores.
             positions: int64[B, K].
             scores: float[B, K].
+            shown: the first columns of both.
         """
-        place = ties.place[rows[:, 0]]
-        judged = np.stack((place, np.maximum(rows[:, 1] - 1, 0)), axis=1)[place >= 0]
-        shown = np.stack(np.nonzero(ties.n_equal[:, : self.options.keep] > 1), axis=1)
-        both = np.concatenate((judged, shown))
-        both = both[ties.n_equal[both[:, 0], both[:, 1]] > 1]
-        if not len(both):
+        group_of = ties.around(found[:, 0].astype(np.int64), found[:, 1].astype(np.int64) - 1)
+        among = np.flatnonzero(group_of >= 0)
+        found[among, 3], found[among, 4] = ties.starts[group_of[among]] + 1, ties.ends[group_of[among]]
+        if self.options.ties == "given":
             return
-        starts = np.unique(both[:, 0] * positions.shape[1] + ties.first[both[:, 0], both[:, 1]])
-        at, first = np.divmod(starts, positions.shape[1])
-        sizes = ties.n_equal[at, first]
-        # All equal scores in one list: which group each is of, and where it stands.
-        group = np.repeat(np.arange(len(starts)), sizes)
-        rows_of, columns = ties.rows[at][group], np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        columns += first[group]
-        found, place_of = np.unique(positions[rows_of, columns], return_inverse=True)
-        names = list(map(id_bytes, self.arrays.named(found)))
+        groups = np.union1d(group_of[among], np.flatnonzero(ties.starts < self.options.keep))
+        sizes, firsts = ties.ends[groups] - ties.starts[groups], ties.starts[groups]
+        if not len(groups):
+            return
+        # All results of these groups in one list: the group of each, and its row and column.
+        group = np.repeat(np.arange(len(groups)), sizes)
+        begins = np.cumsum(sizes) - sizes
+        rows, columns = ties.rows[groups][group], np.arange(len(group)) - begins[group] + firsts[group]
+        documents, place_of = np.unique(positions[rows, columns], return_inverse=True)
+        names = list(map(id_bytes, self.arrays.named(documents)))
         by_name = np.empty(len(names), dtype=np.int64)
         by_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         ranks = by_name[place_of.reshape(-1)]
         order = np.lexsort((-ranks if self.options.ties == "descending" else ranks, group))
-        for each in (positions, scores):
-            each[rows_of, columns] = each[rows_of[order], columns[order]]
+        heads = np.flatnonzero(columns < self.options.keep)
+        at = rows[heads], columns[heads]
+        for first_columns, every in zip(shown, (positions, scores), strict=True):
+            first_columns[at] = every[rows[order[heads]], columns[order[heads]]]
+        came_to = np.empty(len(order), dtype=np.int64)
+        came_to[order] = columns
+        of_group = np.searchsorted(groups, group_of[among])
+        found[among, 1] = came_to[begins[of_group] + found[among, 1] - 1 - firsts[of_group]] + 1
 
     def _tied_row(
-        self, row: int, positions: Ints, scores: NDArray[Any], judged: Ints
+        self, row: int, positions: Ints, scores: NDArray[Any], judged: Ints, shown: tuple[Ints, Any]
     ) -> tuple[Table32, tuple[int, int, int]]:
-        """A row with equal scores: its judged rows, and n_returned, n_duplicates, n_tied; its columns are put in order."""
+        """A row with repeated documents and equal scores: its judged rows, and n_returned, n_duplicates, n_tied; see `_place_ties`."""
         n = int((positions[row] >= 0).sum())
-        keys = comparable(scores[row, :n], self.options.width)
+        places, values = positions[row, :n].copy(), scores[row, :n].copy()
+        keys = comparable(values, self.options.width)
         ends = np.append(np.flatnonzero(keys[1:] != keys[:-1]) + 1, n)
         for first, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             if end - first > 1 and self.options.ties != "given":
-                names = list(map(id_bytes, self.arrays.named(positions[row, first:end])))
+                names = list(map(id_bytes, self.arrays.named(places[first:end])))
                 order = sorted(range(end - first), key=names.__getitem__, reverse=self.options.ties == "descending")
-                positions[row, first:end] = positions[row, first:end][order]
-                scores[row, first:end] = scores[row, first:end][order]
-        ids = self.numbers.of_position(positions[row : row + 1, :n])[0]
+                places[first:end], values[first:end] = places[first:end][order], values[first:end][order]
+        for first_columns, ordered in zip(shown, (places, values), strict=True):
+            first_columns[row, :n] = ordered[: first_columns.shape[1]]
+        ids = self.numbers.of_position(places[None])[0]
         _, first_places = np.unique(ids, return_index=True)
         kept = np.sort(first_places)  # the better ranked one of a repeated document
         keys = keys[kept]

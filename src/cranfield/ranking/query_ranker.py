@@ -87,6 +87,8 @@ def comparable(scores: Sequence[float] | NDArray[np.float64], width: int) -> NDA
     """Scores as they are compared: at a width of 32, 1.00000001 ties with 1."""
     import numpy as np
 
+    if width == 32 and isinstance(scores, np.ndarray) and scores.dtype == np.float32:
+        return scores
     with np.errstate(over="ignore", under="ignore"):  # beyond the range of 32 bits: infinite
         return np.asarray(scores, dtype=np.float64).astype(np.float64 if width == 64 else np.float32, copy=False)
 

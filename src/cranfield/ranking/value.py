@@ -493,16 +493,18 @@ def _each(
 
 def _best_ranks(ranking: Ranking) -> NDArray[np.int32]:
     """int32[J]: ranks with the best of each tie first."""
-    query, first, last = ranking.query, ranking.tie_first, ranking.tie_last
-    order = np.lexsort((-ranking.level, -ranking.gain, first, query))
+    ranks = ranking.tie_first.copy()
+    tied = np.flatnonzero(ranking.tie_last > ranking.tie_first)
+    query, first, last = ranking.query[tied], ranking.tie_first[tied], ranking.tie_last[tied]
+    gain, level = ranking.gain[tied], ranking.level[tied]
+    order = np.lexsort((-level, -gain, first, query))
     opens = np.ones(len(order), dtype=np.bool_)
     opens[1:] = (np.diff(query[order]) != 0) | (np.diff(first[order]) != 0)
     group = np.cumsum(opens) - 1
     size = np.bincount(group)
     place = np.arange(len(order)) - np.flatnonzero(opens)[group]
     from_top, from_bottom = first[order] + place, last[order] - (size[group] - 1 - place)
-    ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order] = np.where(ranking.gain[order] < 0, from_bottom, from_top)
+    ranks[tied[order]] = np.where(gain[order] < 0, from_bottom, from_top)
     return ranks
 
 

@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from functools import cached_property
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
@@ -100,7 +101,7 @@ class Argument(Option):
     """An option of a command that is given by its position."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Declared:
     """A field of a block that is an option."""
 
@@ -116,7 +117,7 @@ class Declared:
         """How the command line writes it."""
         return self.option.flag or f"--{self.name.replace('_', '-')}"
 
-    @property
+    @cached_property
     def bare(self) -> Any:
         """Its type without None."""
         parts = [part for part in get_args(self.kind) if part is not NoneType]
@@ -147,7 +148,7 @@ class Declared:
         shown = f"{value:g}" if isinstance(value, float) else shorten(value)
         return Problem(f"{{{self.name}}} is {shown}", expected=expected, hint=hint, parameters=(self.name,))
 
-    @property
+    @cached_property
     def limits(self) -> dict[str, Any]:
         """Its bounds: `{"gt": 0, "lt": 1}`."""
         parts: Iterator[Any] = (
