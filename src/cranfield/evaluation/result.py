@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from cranfield.evaluation.absence import MeanJudgedShare, effect_of, judged_share
+from cranfield.evaluation.causes import Causes, causes_of
 from cranfield.evaluation.classes import (
     ClassComparison,
     ClassResult,
@@ -253,6 +254,8 @@ class ComparisonResult(EvaluationResult):
     """Query to why it could not be paired."""
     unjudged: Unjudged | None
     sensitivity: Sensitivity | None
+    causes: Causes | None
+    """Why the values of the primary measure differ; None in what is printed, and where the scores do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +329,7 @@ def result_of(
         "queries": _queries(evaluations, result) if with_answers else None,
     }
     if isinstance(result, Comparison):
-        return _of_two(result, about, sensitivity)
+        return _of_two(result, about, sensitivity, with_answers=with_answers)
     if isinstance(result, ManyComparison):
         return _of_many(result, about)
     found = tuple(replace(finding, system=each.name) for each in evaluations for finding in each.evidence)
@@ -349,6 +352,7 @@ def without_queries(record: E) -> E:
             "buckets": {},
             "moves": {},
             "unpaired": {},
+            "causes": None,
         }
     return replace(record, **lighter)
 
@@ -399,7 +403,9 @@ def evaluations_of(result: Evaluation | Sequence[Evaluation] | Comparison | Many
     return tuple(result.evaluations if isinstance(result, Comparison | ManyComparison) else result)
 
 
-def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensitivity | None) -> ComparisonResult:
+def _of_two(
+    comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensitivity | None, *, with_answers: bool
+) -> ComparisonResult:
     strata = _by_stratum(comparison.strata_by_measure)
     verdict = comparison.verdict
     return ComparisonResult(
@@ -430,6 +436,7 @@ def _of_two(comparison: Comparison, about: Mapping[str, Any], sensitivity: Sensi
         unpaired=comparison.dropped,
         unjudged=comparison.unjudged,
         sensitivity=sensitivity,
+        causes=causes_of(comparison) if with_answers and verdict.code is not VerdictCode.INVALID else None,
     )
 
 

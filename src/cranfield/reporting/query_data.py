@@ -18,6 +18,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence
+from cranfield.reporting.sections.causes import cause_lines
 from cranfield.reporting.sections.collection import hit_line, list_note
 from cranfield.reporting.sections.subject import Subject, tone_of
 from cranfield.reporting.sections.verdict import bucket_words
@@ -44,7 +45,7 @@ def query_detail(result: Result, query_id: str) -> dict[str, Any]:
     """Everything about one query.
 
     Returns:
-        `id`, `text`, `strata`, `bucket` and `move` (of a pair), `expected`: each expected item with its grade and its rank on each
+        `id`, `text`, `strata`, `bucket`, `move` and `why` (of a pair: what became of the documents that make the difference), `expected`: each expected item with its grade and its rank on each
         system (None: not returned), `expected_none`: why there is none, `values`: each measure with a value a system (measures of other classes are left out),
         the difference and its tone, and the reason where
         there is none; `sides`: for each system its outcome, a note in words, the latency, and its results: rank, id, title, grade,
@@ -112,6 +113,7 @@ class QueryData:
             "class": query.query_class,
             "bucket": self._bucket(query),
             "move": query.move,
+            "why": self._why(query_id),
             "expected": [
                 {"item": each.item, "grade": each.grade, "ranks": list(each.ranks)} for each in query.expected
             ],
@@ -120,6 +122,12 @@ class QueryData:
             "values": [row for row in rows if "unscored" in row or any(value is not None for value in row["values"])],
             "sides": [self._side(place, query_id) for place in range(len(self.subject.labels))],
         }
+
+    def _why(self, query_id: str) -> list[str]:
+        found = None if self.pair is None or self.is_void else self.pair.causes
+        if found is None or query_id not in found.queries:
+            return []
+        return cause_lines(found.queries[query_id], found.measure)
 
     def _bucket(self, query: QueryRecord) -> str:
         return bucket_words(query.bucket, self.pair.primary) if self.pair is not None and query.bucket else ""

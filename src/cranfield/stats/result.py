@@ -67,3 +67,29 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
         worst = max(worst, min(1.0, (len(tested) - place) * p))
         adjusted[index] = worst
     return adjusted
+
+
+def benjamini_yekutieli(p_values: Sequence[float | None]) -> list[float | None]:
+    """Benjamini and Yekutieli's adjustment: controls the false-discovery rate whatever the dependence of the tests.
+
+        the i-th smallest of m becomes min over j >= i of min(1, m c(m) p_(j) / j), c(m) = 1 + 1/2 + … + 1/m
+
+    Returns:
+        Adjusted values in the order given. None stays None and is not counted.
+
+    Source:
+        Benjamini & Yekutieli 2001, Ann. Stat. 29(4). Equal to `statsmodels.stats.multitest.multipletests(method="fdr_by")`.
+
+    Example:
+        >>> benjamini_yekutieli([0.01, None, 0.02])  # c(2) = 1.5: 2 * 1.5 * .01 / 1, -, 2 * 1.5 * .02 / 2
+        [0.03, None, 0.03]
+    """
+    tested = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    scale = len(tested) * sum(1 / place for place in range(1, len(tested) + 1))
+    best = 1.0
+    for place in range(len(tested), 0, -1):
+        p, index = tested[place - 1]
+        best = min(best, scale * p / place)
+        adjusted[index] = best
+    return adjusted

@@ -48,6 +48,7 @@ from cranfield.reporting.document import (
     without_tones,
 )
 from cranfield.reporting.query_data import QueryData
+from cranfield.reporting.sections.causes import causes
 from cranfield.reporting.sections.collection import (
     answers,
     by_query,
@@ -262,7 +263,7 @@ MAX_LISTED = 12
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    class_verdicts, leaderboard, measures, query_differences, against_baseline, strata_contrasts, warnings,
+    class_verdicts, leaderboard, measures, causes, query_differences, against_baseline, strata_contrasts, warnings,
     sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
     latencies, confusion, collection, by_query, provenance,
 )  # fmt: skip

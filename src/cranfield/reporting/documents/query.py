@@ -16,6 +16,7 @@ from cranfield.model import TestSet
 from cranfield.reporting.document import (
     VOID_STAMP,
     Block,
+    Bullets,
     Cell,
     Document,
     HitLine,
@@ -56,6 +57,7 @@ def query_document(detail: Detail, form: Literal["side by side", "one table"], *
         title=f"{detail['id']} “{text}”" if text and text != detail["id"] else detail["id"],
         subtitle=(about,) if about else (),
         sections=(
+            *([Section("why", "Why it changed", (Bullets(tuple(detail["why"])),))] if detail["why"] else []),
             Section("results", "Results", lists),
             Section("expected", "Expected", (_expected(detail),)),
             Section("values", "Values", tuple(_values(detail, is_void=is_void))),

@@ -10,6 +10,7 @@ export function detailBody(detail, isVoid, again) {
   return [
     ...(isVoid ? [make("p", { class: "warning" }, "The figures do not count: see the verdict.")] : []),
     ...(about.length ? [make("p", { class: "query-about" }, about.join(" \u00b7 "))] : []),
+    ...(detail.why?.length ? [make("ul", { class: "query-why", "aria-label": "Why it changed" }, ...detail.why.map(line => make("li", {}, line)))] : []),
     ...(detail.sides.length > 2 ? [chooser(detail, again)] : []),
     lists(detail),
     expectedTable(detail),
