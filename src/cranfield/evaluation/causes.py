@@ -1,0 +1,301 @@
+"""Why the value of a query differs between two systems: what each document adds to it, what came before it, and what those have in common.
+
+A value is parted by its prefixes: what a document adds is the value of the list down to it, less that of the list down to the
+judged document above. The parts of a list add up to its value, whatever the measure, as long as that is a function of the judged
+results; so the effects of all documents add up to the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cranfield.base.errors import UsageError
+from cranfield.evaluation.evaluate import SAME
+from cranfield.evaluation.traits import Described, Sides, TraitContrast, contrasts_of, described
+from cranfield.evaluation.values import Comparison, Evaluation
+from cranfield.measures import CATALOGUE, Measure, compute
+from cranfield.measures.measure import LOOKS_AT_THE_LIST
+from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.value import RankedHit, Ranking, ResultState, only_rows
+
+MAX_STEPS = 2_000
+"""Prefixes of a list that are scored; the documents below them share the last part."""
+
+
+class Move(StrEnum):
+    """What became of a document, from the baseline to the candidate."""
+
+    ENTERED = "entered"
+    LEFT = "left"
+    ROSE = "rose"
+    FELL = "fell"
+    STAYED = "stayed"
+    """At its rank; what it adds differs because of the results above it."""
+
+
+class Known(StrEnum):
+    """What is known of a document that came before another."""
+
+    RELEVANT = "relevant"
+    NOT_RELEVANT = "not relevant"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A result that stands before a document on one side, and did not on the other."""
+
+    doc: str
+    known: Known
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEffect:
+    """A judged document, and what its place on both sides does to the value of its query."""
+
+    doc: str
+    """Document id, or the expected item that a result matched."""
+    grade: float
+    move: Move
+    baseline_rank: int | None
+    """None: not among the results that count."""
+    candidate_rank: int | None
+    effect: float
+    """In the value of the measure; those of a query add up to its difference."""
+    overtaken_by: tuple[Neighbour, ...]
+    """Of one that fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
+    no_longer_before: tuple[Neighbour, ...]
+    """Of one that rose or entered: results before it on the baseline that are not before it on the candidate."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCause:
+    """Why one query has another value on the candidate."""
+
+    query: str
+    difference: float
+    effects: tuple[DocumentEffect, ...]
+    """The largest first; documents without an effect are left out."""
+    traits: tuple[TraitContrast, ...]
+    """What those that came up have and those that went down have not, or the other way round; the clearest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """Why the values of one measure differ between two systems."""
+
+    measure: Measure
+    refused: str
+    """Why its values are not parted by document; empty where they are."""
+    queries: Mapping[str, QueryCause]
+    """Those whose value differs, the largest difference first."""
+    traits: tuple[TraitContrast, ...]
+    """What sets results that came up apart from results that went down, over all queries; only where it is no accident."""
+    n_tried: int
+    """Traits that were tried: the false-discovery rate is controlled over all of them."""
+
+
+def why_not_parted(measure: Measure) -> str:
+    """Why the values of a measure are not parted by document; empty where they are."""
+    spec = CATALOGUE[measure.name]
+    if spec.diagnostic:
+        return f"{measure} says how far other values can be trusted, and is no value of documents"
+    if spec.needs in LOOKS_AT_THE_LIST or spec.needs == "tokens":
+        return f"{measure} looks at the whole list, and not at its judged documents"
+    if spec.unscored_by_run:
+        return f"{measure} has no value where the results above a document are not known"
+    return ""
+
+
+def parts_of(measure: Measure, ranking: Ranking) -> NDArray[np.float64]:
+    """What each expected item adds to the value of its query.
+
+    Returns:
+        float64[E]; those of a query add up to its value, less the value of a list without a judged result (0 for most
+        measures). Queries without a value have parts of 0.
+
+    Raises:
+        UsageError: the values of the measure are not parted, see `why_not_parted`.
+
+    Example:
+        >>> from cranfield import evaluate, parse
+        >>> found = evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 3, "a": 2, "b": 1}}, measures=["AP"])
+        >>> parts_of(parse("AP"), found.ranking).tolist()  # a at rank 2: (1/2) / 2; b at rank 3: (2/3) / 2
+        [0.25, 0.3333333333333333]
+    """
+    if why := why_not_parted(measure):
+        raise UsageError(why, expected="a measure of judged documents, such as nDCG@10, AP or RR")
+    counts = (ranking.gain != 0) | (ranking.level >= 1)
+    query = ranking.query
+    # Which of the documents that count each row is of, or follows, in its list; 0 before the first.
+    running = np.cumsum(counts)
+    first = np.searchsorted(query, np.arange(ranking.n_queries))
+    nth = running - np.concatenate(([0], running))[first][query]
+    if (
+        measure.depth is not None
+        and ranking.convention.unjudged != "condensed"
+        and not measure.param("judged_only", default=False)
+    ):
+        nth = np.where(ranking.rank <= measure.depth, nth, np.iinfo(nth.dtype).max)
+    within = counts & (nth < np.iinfo(nth.dtype).max)
+    last = min(int(nth[within].max(initial=0)), MAX_STEPS)
+    parts = np.zeros(len(ranking.expected_query))
+    entries = ranking.expected_start[query] + ranking.item
+    before = compute(measure, _down_to(ranking, nth <= 0))[0]
+    for step in range(1, last + 1):
+        after = compute(measure, _down_to(ranking, nth <= step) if step < last else ranking)[0]
+        rows = np.flatnonzero(within & (nth == step))
+        np.add.at(parts, entries[rows], (after - before)[query[rows]])
+        before = after
+    return parts
+
+
+def _down_to(ranking: Ranking, rows: NDArray[np.bool_]) -> Ranking:
+    """The ranking as if only some rows, the first of each list, were judged."""
+    kept = only_rows(ranking, rows)
+    if ranking.covered is None:
+        return kept
+    last = np.zeros(ranking.n_queries, dtype=np.int32)
+    np.maximum.at(last, kept.query, kept.rank)
+    covered = ranking.covered
+    return replace(kept, covered=np.where(covered <= last[ranking.expected_query], covered, 0).astype(np.int32))
+
+
+def causes_of(comparison: Comparison) -> Causes:
+    """Why the values of the primary measure differ, query by query and over all of them."""
+    measure, sides = comparison.primary, comparison.evaluations
+    if why := why_not_parted(measure):
+        return Causes(measure, why, {}, (), 0)
+    differences = comparison.measures[measure].differences
+    moved = sorted((each for each in differences.items() if abs(each[1]) > SAME), key=lambda each: -abs(each[1]))
+    lists = [_Lists(side, measure) for side in sides]
+    found = {query_id: tuple(_effects(lists, query_id)) for query_id, _ in moved}
+    contrasted = [_sides(lists, query_id, abs(difference), found[query_id]) for query_id, difference in moved]
+    traits, n_tried = contrasts_of(contrasted)
+    by_query = {each.query: contrasts_of([each])[0] for each in contrasted}
+    queries = {
+        query_id: QueryCause(query_id, difference, found[query_id], by_query[query_id])
+        for query_id, difference in moved
+    }
+    return Causes(measure, "", queries, traits, n_tried)
+
+
+class _Lists:
+    """The lists of one system as the measure sees them, and what each document adds."""
+
+    def __init__(self, evaluation: Evaluation, measure: Measure) -> None:
+        self.evaluation, self.depth = evaluation, measure.depth
+        self.ranking = ranking = evaluation.ranking
+        self.parts = parts_of(measure, ranking)
+        self.rel = measure.whole("rel", 1)
+        prepared = PreparedJudgments(evaluation.testset, ranking.convention)
+        self._labels, self._start = prepared.expected.labels, prepared.expected.start
+        self._places = {query_id: place for place, query_id in enumerate(prepared.query_ids)}
+
+    def items(self, query_id: str) -> dict[str, tuple[float, int | None, float]]:
+        """Each expected item of a query: its grade, its rank in the list kept (None: not there), and what it adds."""
+        at, place = self.evaluation.index[query_id], self._places[query_id]
+        rows = slice(*self.ranking.expected_start[at : at + 2].tolist())
+        labels = self._labels[slice(*self._start[place : place + 2].tolist())]
+        grades = self.evaluation.testset.grades.get(query_id, {})
+        columns = (self.ranking.expected_level[rows], self.ranking.expected_rank[rows], self.parts[rows])
+        return {
+            label: (float(grades.get(label, level)), rank or None, part)
+            for label, level, rank, part in zip(labels, *(column.tolist() for column in columns), strict=True)
+        }
+
+    def counts(self, rank: int | None) -> bool:
+        """Whether the measure looks as deep as a rank."""
+        return rank is not None and (self.depth is None or rank <= self.depth)
+
+    def before(self, query_id: str, rank: int | None) -> dict[str, Known] | None:
+        """The results before a rank, or all that count where there is none; None: the list is not kept as deep.
+
+        A result that matched an expected item has the name of the item.
+        """
+        hits = self.ranking.top.get(query_id, ())
+        n_all = int(self.ranking.n_returned[self.evaluation.index[query_id]])
+        n_before = n_all if self.depth is None else min(n_all, self.depth)
+        if rank is not None:
+            n_before = min(n_before, rank - 1)
+        if len(hits) < n_before:
+            return None
+        return {hit.item or hit.id: self._known(hit) for hit in hits[:n_before]}
+
+    def _known(self, hit: RankedHit) -> Known:
+        if hit.state is not ResultState.JUDGED:
+            return Known.UNJUDGED
+        return Known.RELEVANT if hit.level >= self.rel or hit.gain > 0 else Known.NOT_RELEVANT
+
+    def described(self, query_id: str) -> dict[str, Described]:
+        """The traits of each result kept, by its name; none without the run itself."""
+        run = self.evaluation.run
+        answer = None if run is None else run.answers.get(query_id)
+        if answer is None:
+            return {}
+        text = self.evaluation.testset.by_id[query_id].text
+        by_id = {hit.public_id: hit for hit in reversed(answer.hits)}
+        kept = self.ranking.top.get(query_id, ())
+        return {hit.item or hit.id: described(text, by_id[hit.id]) for hit in kept if hit.id in by_id}
+
+
+def _effects(lists: Sequence[_Lists], query_id: str) -> Iterator[DocumentEffect]:
+    """The documents that change the value of a query, the largest effect first."""
+    baseline, candidate = (side.items(query_id) for side in lists)
+    effects = {item: candidate[item][2] - added for item, (_, _, added) in baseline.items()}
+    for item in sorted(effects, key=lambda each: -abs(effects[each])):
+        if abs(effects[item]) <= SAME:
+            return
+        grade, before, _ = baseline[item]
+        after = candidate[item][1]
+        there = tuple(side.counts(rank) for side, rank in zip(lists, (before, after), strict=True))
+        move = _move(there, before, after)
+        ahead = [side.before(query_id, rank) for side, rank in zip(lists, (before, after), strict=True)]
+        overtaken, freed = (
+            tuple(Neighbour(doc, known) for doc, known in one.items() if doc not in other)
+            if one is not None and other is not None and move in moves
+            else ()
+            for one, other, moves in (
+                (ahead[1], ahead[0], (Move.FELL, Move.LEFT)),
+                (ahead[0], ahead[1], (Move.ROSE, Move.ENTERED)),
+            )
+        )
+        yield DocumentEffect(item, grade, move, before, after, effects[item], overtaken, freed)
+
+
+def _move(there: Sequence[bool], before: int | None, after: int | None) -> Move:
+    if there[0] != there[1]:
+        return Move.LEFT if there[0] else Move.ENTERED
+    if before is None or after is None or before == after:
+        return Move.STAYED
+    return Move.ROSE if after < before else Move.FELL
+
+
+def _sides(lists: Sequence[_Lists], query_id: str, weight: float, effects: Sequence[DocumentEffect]) -> Sides:
+    """What came up and what went down among the documents that made the difference.
+
+    Of a document that fell, it went down and the results that overtook it came up; where none did, the other results of the
+    candidate are what it is compared with. Of one that rose, the other way round.
+    """
+    up: dict[str, None] = {}
+    down: dict[str, None] = {}
+    for effect in effects:
+        if effect.move in {Move.FELL, Move.LEFT}:
+            down[effect.doc] = None
+            up |= dict.fromkeys(each.doc for each in effect.overtaken_by)
+        elif effect.move in {Move.ROSE, Move.ENTERED}:
+            up[effect.doc] = None
+            down |= dict.fromkeys(each.doc for each in effect.no_longer_before)
+    traits = [side.described(query_id) for side in lists]
+    both = traits[0] | traits[1]
+    if not up:
+        up = dict.fromkeys(doc for doc in traits[1] if doc not in down)
+    if not down:
+        down = dict.fromkeys(doc for doc in traits[0] if doc not in up)
+    of_up, of_down = ([both[doc] for doc in docs if doc in both] for docs in (up, down))
+    return Sides(query_id, weight, of_up, of_down)

@@ -1,0 +1,166 @@
+"""Section on why values changed: the traits of what came up and of what went down, and the documents behind each query's difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from cranfield.base.numbers import format_average, format_count, format_delta, format_p, format_percent
+from cranfield.base.words import and_list, count_noun, join_first
+from cranfield.evaluation.causes import Causes, DocumentEffect, Known, Move, Neighbour, QueryCause
+from cranfield.evaluation.traits import Trait, TraitContrast, TraitKind
+from cranfield.measures import Measure
+from cranfield.reporting.document import Block, Paragraph, Section, TonedCell
+from cranfield.reporting.sections.subject import Subject, has_texts, query_text, tone_of
+from cranfield.reporting.table_spec import Col, Columns, TableSpec
+
+SHOWN_QUERIES = 10
+SHOWN_EFFECTS = 3
+"""Documents that the sentence of a query names: those that make up most of its difference."""
+SHOWN_SHARE = 0.8
+"""Share of the effects that a sentence covers, where so many documents do."""
+SHOWN_DOCS = 3
+HOW_TO_READ = (
+    "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of "
+    "all documents of a query add up to its difference. Share of the change: of the size of all differences, the part in queries "
+    "where the trait differs in this direction, less the part where it differs in the other. q: adjusted for all traits that were "
+    "tried (Benjamini-Yekutieli); a trait that goes with a change need not be its cause."
+)
+
+
+def causes(subject: Subject) -> Section | None:
+    """Why values changed; None unless a pair is compared and its scores count."""
+    found = None if subject.pair is None or subject.is_void else subject.pair.causes
+    if found is None:
+        return None
+    if found.refused:
+        return Section("causes", "Why it changed", (Paragraph(f"Not parted by document: {found.refused}."),))
+    if not found.queries:
+        return None
+    blocks: list[Block] = [*_traits(found)]
+    texts = has_texts(subject.record)
+    columns: Columns[QueryCause] = (
+        Col("query", lambda row: row.query, "query id"),
+        Col("text", lambda row: query_text(subject.record, row.query), when=texts),
+        Col("difference", lambda row: TonedCell(row.difference, tone_of(row.difference, found.measure)), "delta"),
+        Col("why", lambda row: cause_sentence(row, found.measure)),
+    )
+    rows = list(found.queries.values())
+    caption = f"Why {found.measure} of a query changed, the largest differences first"
+    blocks.append(TableSpec(caption, rows, columns).table(shown=SHOWN_QUERIES))
+    blocks.append(Paragraph(HOW_TO_READ, "note"))
+    return Section("causes", "Why it changed", tuple(blocks), _key_figure(found))
+
+
+def _key_figure(found: Causes) -> str:
+    return trait_words(found.traits[0]) if found.traits else ""
+
+
+def _traits(found: Causes) -> Iterator[Block]:
+    if not found.traits:
+        if found.n_tried:
+            yield Paragraph(
+                f"No trait sets the results that came up apart from those that went down over all queries, of {count_noun(found.n_tried, 'traits', format_count)} tried."
+            )
+        return
+    columns: Columns[TraitContrast] = (
+        Col("trait", lambda row: trait_name(row.trait)),
+        Col("came up", lambda row: trait_figure(row.trait, row.up)),
+        Col("went down", lambda row: trait_figure(row.trait, row.down)),
+        Col("queries", lambda row: f"{row.n_same_way} of {row.n_queries}"),
+        Col("share of the change", lambda row: format_percent(row.share)),
+        Col("q", lambda row: format_p(row.q)),
+    )
+    caption = f"What sets results that came up apart from those that went down: {count_noun(len(found.traits), 'traits')} of {format_count(found.n_tried)} tried"
+    yield TableSpec(caption, found.traits, columns).table(shown=SHOWN_QUERIES)
+
+
+def trait_name(trait: Trait) -> str:
+    """`type is pdf`, `words of the query in title`."""
+    return {
+        TraitKind.VALUE: f"{trait.field} is {trait.value}",
+        TraitKind.MATCH: f"words of the query in {trait.field}",
+        TraitKind.OTHER_FORM: "words of the query in another form alone",
+        TraitKind.NO_MATCH: "words of the query in no form",
+        TraitKind.NUMBER: trait.field,
+        TraitKind.DATE: trait.field,
+        TraitKind.LENGTH: f"length of {trait.field}",
+    }[trait.kind]
+
+
+def trait_figure(trait: Trait, value: float) -> str:
+    """The mean of a trait as it is read: a share, a date, a number of characters."""
+    if trait.kind in {TraitKind.NUMBER, TraitKind.LENGTH}:
+        return format_average(value)
+    if trait.kind is TraitKind.DATE:
+        return datetime.fromtimestamp(value, UTC).date().isoformat()
+    return format_percent(value)
+
+
+def trait_words(found: TraitContrast) -> str:
+    """`words of the query in title: 83 % of what came up, 20 % of what went down`."""
+    up, down = (trait_figure(found.trait, value) for value in (found.up, found.down))
+    return f"{trait_name(found.trait)}: {up} where it came up, {down} where it went down"
+
+
+def cause_sentence(cause: QueryCause, measure: Measure) -> str:
+    """What became of the documents that make up most of a difference, and what those that came before them have in common."""
+    return "; ".join(cause_lines(cause, measure))
+
+
+def cause_lines(cause: QueryCause, measure: Measure) -> list[str]:
+    """The same, a part each."""
+    total = sum(abs(each.effect) for each in cause.effects)
+    named: list[DocumentEffect] = []
+    for effect in cause.effects[:SHOWN_EFFECTS]:
+        if named and sum(abs(each.effect) for each in named) >= SHOWN_SHARE * total:
+            break
+        named.append(effect)
+    parts = [effect_words(effect, measure) for effect in named]
+    left = cause.effects[len(named) :]
+    if left:
+        parts.append(
+            f"{count_noun(len(left), 'further documents')} ({format_delta(sum(each.effect for each in left))})"
+        )
+    return [*parts, *map(trait_words, cause.traits)]
+
+
+def effect_words(effect: DocumentEffect, measure: Measure) -> str:
+    """`d1 fell from 4 to 14, out of the first 10 (−.21): behind 3 unjudged results (a, b, c)`."""
+    ranks = _ranks(effect, measure)
+    words = f"{effect.doc} {ranks} ({format_delta(effect.effect)})"
+    if effect.overtaken_by:
+        words += f": behind {_neighbours(effect.overtaken_by)}"
+    elif effect.no_longer_before:
+        words += f": no longer behind {_neighbours(effect.no_longer_before)}"
+    return words
+
+
+def _ranks(effect: DocumentEffect, measure: Measure) -> str:
+    before, after = effect.baseline_rank, effect.candidate_rank
+    limit = f"the first {measure.depth}" if measure.depth is not None else "the list"
+    match effect.move:
+        case Move.LEFT:
+            return f"fell from {before} to {after}, out of {limit}" if after else f"was at {before} and is not returned"
+        case Move.ENTERED:
+            return f"rose from {before} to {after}, into {limit}" if before else f"is new at {after}"
+        case Move.STAYED:
+            return f"stays at {after}"
+        case _:
+            return f"{effect.move.value} from {before} to {after}"
+
+
+def _neighbours(found: Sequence[Neighbour]) -> str:
+    """`2 unjudged and 1 relevant result (a, b, c)`."""
+    counts = Counter(each.known for each in found)
+    kinds = and_list(
+        [
+            f"{counts[known]} {known.value}"
+            for known in (Known.UNJUDGED, Known.NOT_RELEVANT, Known.RELEVANT)
+            if counts[known]
+        ]
+    )
+    return (
+        f"{kinds} {'result' if len(found) == 1 else 'results'} ({join_first([each.doc for each in found], SHOWN_DOCS)})"
+    )
