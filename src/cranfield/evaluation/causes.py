@@ -21,7 +21,7 @@ from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.ranking.prepared import PreparedJudgments
-from cranfield.ranking.value import RankedHit, Ranking, ResultState, only_rows
+from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, only_rows
 
 MAX_STEPS = 2_000
 """Prefixes of a list that are scored; the documents below them share the last part."""
@@ -66,7 +66,7 @@ class DocumentEffect:
     """None: not among the results that count."""
     candidate_rank: int | None
     effect: float
-    """In the value of the measure; those of a query add up to its difference."""
+    """In the value of the measure; those of a query and its rest add up to its difference."""
     overtaken_by: tuple[Neighbour, ...]
     """Of one that fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
     no_longer_before: tuple[Neighbour, ...]
@@ -81,6 +81,9 @@ class QueryCause:
     difference: float
     effects: tuple[DocumentEffect, ...]
     """The largest first; documents without an effect are left out."""
+    rest: float
+    """What is of no document but of the length of the list, for measures that count what is not judged; effects and rest add up to
+    the difference."""
     traits: tuple[TraitContrast, ...]
     """What those that came up have and those that went down have not, or the other way round; the clearest first."""
 
@@ -112,12 +115,12 @@ def why_not_parted(measure: Measure) -> str:
     return ""
 
 
-def parts_of(measure: Measure, ranking: Ranking) -> NDArray[np.float64]:
-    """What each expected item adds to the value of its query.
+def parts_of(measure: Measure, ranking: Ranking) -> tuple[NDArray[np.float64], FloatQ]:
+    """What each expected item adds to the value of its query, and what the list has without any.
 
     Returns:
-        float64[E]; those of a query add up to its value, less the value of a list without a judged result (0 for most
-        measures). Queries without a value have parts of 0.
+        float64[E], and float64[Q]: the value of a list of the same length in which nothing is judged, 0 for most measures. Parts
+        and rest of a query add up to its value; of a query without a value they are 0.
 
     Raises:
         UsageError: the values of the measure are not parted, see `why_not_parted`.
@@ -125,7 +128,7 @@ def parts_of(measure: Measure, ranking: Ranking) -> NDArray[np.float64]:
     Example:
         >>> from cranfield import evaluate, parse
         >>> found = evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 3, "a": 2, "b": 1}}, measures=["AP"])
-        >>> parts_of(parse("AP"), found.ranking).tolist()  # a at rank 2: (1/2) / 2; b at rank 3: (2/3) / 2
+        >>> parts_of(parse("AP"), found.ranking)[0].tolist()  # a at rank 2: (1/2) / 2; b at rank 3: (2/3) / 2
         [0.25, 0.3333333333333333]
     """
     if why := why_not_parted(measure):
@@ -146,13 +149,13 @@ def parts_of(measure: Measure, ranking: Ranking) -> NDArray[np.float64]:
     last = min(int(nth[within].max(initial=0)), MAX_STEPS)
     parts = np.zeros(len(ranking.expected_query))
     entries = ranking.expected_start[query] + ranking.item
-    before = compute(measure, _down_to(ranking, nth <= 0))[0]
+    rest = before = compute(measure, _down_to(ranking, nth <= 0))[0]
     for step in range(1, last + 1):
         after = compute(measure, _down_to(ranking, nth <= step) if step < last else ranking)[0]
         rows = np.flatnonzero(within & (nth == step))
         np.add.at(parts, entries[rows], (after - before)[query[rows]])
         before = after
-    return parts
+    return parts, rest
 
 
 def _down_to(ranking: Ranking, rows: NDArray[np.bool_]) -> Ranking:
@@ -179,7 +182,13 @@ def causes_of(comparison: Comparison) -> Causes:
     traits, n_tried = contrasts_of(contrasted)
     by_query = {each.query: contrasts_of([each])[0] for each in contrasted}
     queries = {
-        query_id: QueryCause(query_id, difference, found[query_id], by_query[query_id])
+        query_id: QueryCause(
+            query_id,
+            difference,
+            found[query_id],
+            lists[1].rest_of(query_id) - lists[0].rest_of(query_id),
+            by_query[query_id],
+        )
         for query_id, difference in moved
     }
     return Causes(measure, "", queries, traits, n_tried)
@@ -191,7 +200,7 @@ class _Lists:
     def __init__(self, evaluation: Evaluation, measure: Measure) -> None:
         self.evaluation, self.depth = evaluation, measure.depth
         self.ranking = ranking = evaluation.ranking
-        self.parts = parts_of(measure, ranking)
+        self.parts, self.rest = parts_of(measure, ranking)
         self.rel = measure.whole("rel", 1)
         prepared = PreparedJudgments(evaluation.testset, ranking.convention)
         self._labels, self._start = prepared.expected.labels, prepared.expected.start
@@ -208,6 +217,10 @@ class _Lists:
             label: (float(grades.get(label, level)), rank or None, part)
             for label, level, rank, part in zip(labels, *(column.tolist() for column in columns), strict=True)
         }
+
+    def rest_of(self, query_id: str) -> float:
+        """What the list of a query has without a judged result."""
+        return float(self.rest[self.evaluation.index[query_id]])
 
     def counts(self, rank: int | None) -> bool:
         """Whether the measure looks as deep as a rank."""

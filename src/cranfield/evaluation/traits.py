@@ -201,7 +201,7 @@ def contrasts_of(queries: Sequence[Sides]) -> tuple[tuple[TraitContrast, ...], i
     if only:
         clear = sorted(
             (each for each in found if _parts(each.trait, queries[0])),
-            key=lambda each: (each.trait.kind.value, each.trait),
+            key=lambda each: (list(TraitKind).index(each.trait.kind), each.trait),
         )
         return tuple(clear[:MAX_OF_QUERY]), len(found)
     adjusted = benjamini_yekutieli([each.p for each in found])

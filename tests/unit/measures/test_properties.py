@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
+from cranfield.evaluation.causes import parts_of, why_not_parted
 from cranfield.measures import CATALOGUE, compute
 from cranfield.measures import parse as parse_measure
 from cranfield.model import (
@@ -354,3 +355,43 @@ def test_a_broken_measure_is_caught_by_a_property_that_all_of_ours_have(key, mon
     )
     monkeypatch.setitem(CATALOGUE, "Broken", broken)
     assert not all(HOLDS[key]("Broken", {"d01": 1, "d02": 2}, docs, ["d03"]) for docs in (["d01", "d02"], ["d02"]))
+
+
+NOT_PARTED = {
+    # diagnostics
+    "Judged", "Unjudged", "Tied", "IdealDCG", "NumQ", "NumRet", "NumRel", "NumRelRet", "NumNonRelJudgedRet", "RBPResidual",
+    # of the whole list
+    "FileCoverage", "ModernFirst", "TopSource", "SourceRR", "Silence", "Forbidden", "ForbiddenRR", "TokensToHit",
+    "TextRecall", "TextPrecision", "TextIoU", "Redundancy",
+    # without a value where nothing above is known
+    "RankOfFirst", "Accuracy",
+}  # fmt: skip
+
+
+WITH_REST = {"Utility"}
+"""Measures that count results that are not judged."""
+
+
+def test_measures_that_are_not_parted_by_document_are_refused_by_name():
+    refused = {name: why for name in CATALOGUE if (why := why_not_parted(parse(TRAITS[name][0]["spellings"][0])))}
+    assert set(refused) == NOT_PARTED
+    assert all(why.startswith(name) for name, why in refused.items())
+
+
+@settings(max_examples=settings.default.max_examples // 2, deadline=None, database=None)
+@given(judged=grades, docs=lists, other=lists)
+def test_what_documents_add_makes_up_the_difference_of_every_measure_that_is_parted(judged, docs, other):
+    spellings = [each for name in CATALOGUE if name not in NOT_PARTED for each in TRAITS[name][0]["spellings"]]
+    for spelling in spellings:
+        measure = parse(spelling)
+        sides = [
+            ranking_of(CATALOGUE[measure.name].needs, json.dumps(vars(Case({"q": judged}, {"q": each}))))
+            for each in (docs, other)
+        ]
+        scored = [compute(measure, side) for side in sides]
+        if not all(found[1].all() for found in scored):
+            continue  # such a pair is not compared
+        (before, rest), (after, other_rest) = (parts_of(measure, side) for side in sides)
+        assert rest == other_rest or measure.name in WITH_REST, spelling
+        difference = (after.sum() + other_rest.sum()) - (before.sum() + rest.sum())
+        assert difference == pytest.approx(scored[1][0][0] - scored[0][0][0], abs=1e-9), spelling

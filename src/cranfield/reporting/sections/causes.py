@@ -123,6 +123,8 @@ def cause_lines(cause: QueryCause, measure: Measure) -> list[str]:
         parts.append(
             f"{count_noun(len(left), 'further documents')} ({format_delta(sum(each.effect for each in left))})"
         )
+    if cause.rest:
+        parts.append(f"other numbers of results that are not judged ({format_delta(cause.rest)})")
     return [*parts, *map(trait_words, cause.traits)]
 
 
