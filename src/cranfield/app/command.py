@@ -66,9 +66,10 @@ class Output:
     full: Annotated[bool, Option("Print the whole report as text, not its short form.")] = False
     html: Annotated[Path | None, Option("Also write the report to this HTML file.", metavar="FILE")] = None
     save: Annotated[
-        Path | None,
+        list[Path] | None,
         Option(
-            "Also write the report to this file, in the form of its suffix: .xlsx, .md, .tex, .html, .csv, .json or .txt.",
+            "Also write the report to this file, in the form of its suffix: .xlsx, .md, .tex, .html, .csv, .json or .txt; "
+            "repeat for more.",
             metavar="FILE",
         ),
     ] = None
@@ -76,10 +77,18 @@ class Output:
 
     def __post_init__(self) -> None:
         """Refuse a suffix without a form before anything is done."""
-        if self.save is not None:
+        if self.save:
+            from cranfield.base.errors import Problem, UsageError
             from cranfield.reporting.renderers.data import renderer_of
 
-            renderer_of(self.save)
+            problems: list[Problem] = []
+            for path in self.save:
+                try:
+                    renderer_of(path)
+                except UsageError as error:
+                    problems += error.problems
+            if problems:
+                raise UsageError(problems)
 
     def with_full(self, *requested: object) -> "Output":
         """The same; with all of the text where an option requests more than the short form has."""

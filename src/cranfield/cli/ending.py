@@ -319,7 +319,7 @@ def print_and_save_report(document: Document, output: Output, *, written: Sequen
     document = stamped(document)
     if output.html is not None and output.html.suffix.lower() != ".html":
         raise UsageError("--html writes HTML", path=str(output.html), expected="a file whose name ends in .html")
-    requested = [path for path in (output.html, output.save) if path is not None]
+    requested = [*([output.html] if output.html is not None else []), *(output.save or [])]
     for path in requested:
         save_report(document, path)
     written = [*requested, *written]

@@ -49,9 +49,10 @@ def test_every_form_is_as_the_run_wrote_it(text, call):
 
 def test_a_file_is_written_in_the_form_of_its_suffix(text, call):
     results = "out/results.json"
-    done = call("report", results, "--save", "again.xlsx")
-    assert "wrote again.xlsx" in done.stderr
+    done = call("report", results, "--save", "again.xlsx", "--save", "again.md")
+    assert "wrote again.xlsx, again.md" in done.stderr
     assert openpyxl.load_workbook("again.xlsx").sheetnames[0] in {"Verdict", "Report"}
+    assert Path("again.md").read_text().startswith("# ")
     assert call("report", results, "--save", "again.tex").returncode == 0
     assert r"\toprule" in Path("again.tex").read_text()
     piped = subprocess.run(
@@ -62,8 +63,9 @@ def test_a_file_is_written_in_the_form_of_its_suffix(text, call):
 
 def test_a_suffix_without_a_form_is_refused_before_anything_is_read(call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = call("report", "no-such-file.json", "--save", "again.pdf")
+    done = call("report", "no-such-file.json", "--save", "again.pdf", "--save", "other.gif")
     assert done.returncode == 2
+    assert "other.gif: the format" in done.stderr
     assert "again.pdf: the format cannot be derived from the suffix; expected one of .txt" in done.stderr
 
 

@@ -32,13 +32,13 @@ def rows_of(latex):
     return [line.strip() for line in body.strip().splitlines()]
 
 
-def test_the_best_is_bold_the_second_underlined_and_worse_systems_are_named():
+def test_the_best_is_bold_the_second_underlined_and_worse_systems_have_the_letters_of_the_report():
     # RR: 1, (1 + 1/2)/2 = .75, 1/4; P@1: 1, .5, 0. Judged@10 says how far the others can be trusted, and has no best value.
     latex = report(compare_many([POOR, GOOD, FAIR]), format="latex")
     assert rows_of(latex) == [
-        r"A & good \& new & \textbf{1.0000}$^{B,C}$ & \textbf{1.0000} & 0.1000 \\",
-        r"B & fair\_1 & \underline{0.7500}$^{C}$ & \underline{0.5000} & 0.1000 \\",
-        r"C & poor & 0.2500 & 0.0000 & 0.1000 \\",
+        r"B & good \& new & \textbf{1.0000}$^{A,C}$ & \textbf{1.0000} & 0.1000 \\",
+        r"C & fair\_1 & \underline{0.7500}$^{A}$ & \underline{0.5000} & 0.1000 \\",
+        r"A & poor & 0.2500 & 0.0000 & 0.1000 \\",
     ]
     assert "significantly worse in RR (permutation, 3 pairs, max-T" in latex
 

@@ -547,10 +547,10 @@ def _primary_cells(many: ManyResult) -> list[TonedCell]:
 
 
 def _with_superscripts(cells: Iterable[TonedCell], names: Sequence[str], record: EvaluationResult) -> list[TonedCell]:
-    """Cells of systems with the letters or numbers, in the order of `names`, of those that are significantly worse."""
-    label, worse = dict(zip(names, letters(len(names)), strict=True)), _worse_systems(record)
+    """Cells of the systems `names` with the letters or numbers that those which are significantly worse have in the report."""
+    label, worse = dict(zip(record.names, letters(len(names)), strict=True)), _worse_systems(record)
     return [
-        replace(cell, better_than=tuple(label[each] for each in names if each in worse.get(name, ())))
+        replace(cell, better_than=tuple(label[each] for each in record.names if each in worse.get(name, ())))
         for name, cell in zip(names, cells, strict=True)
     ]
 
@@ -577,13 +577,14 @@ def leaderboard_of(subject: Subject) -> Table:
             each.name: {measure: found.mean for measure, found in each.measures.items()} for each in record.systems
         }
     columns = [list(mean_cells([means[name].get(measure) for name in names], measure)) for measure in measures]
+    label = dict(zip(record.names, letters(len(names)), strict=True))
     if primary is not None:
         columns[0] = _with_superscripts(columns[0], names, record)
     if subject.is_void:
         columns = [[replace(cell, mark="", better_than=()) for cell in column] for column in columns]
     return Table(
         (Column(""), Column("System"), *(Column(str(measure), "value") for measure in measures)),
-        [(label, *row) for label, *row in zip(letters(len(names)), names, *columns, strict=True)],
+        [(label[name], name, *row) for name, *row in zip(names, *columns, strict=True)],
         ". ".join(_about_leaderboard(subject)),
         shown=None,
         marks=". ".join(_leaderboard_marks(subject)),
