@@ -7,6 +7,8 @@ results; so the effects of all documents add up to the difference.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,15 +18,24 @@ from numpy.typing import NDArray
 
 from cranfield.base.errors import UsageError
 from cranfield.evaluation.evaluate import SAME
-from cranfield.evaluation.traits import Described, Sides, TraitContrast, contrasts_of, described
+from cranfield.evaluation.traits import Described, Sides, Trait, TraitContrast, TraitKind, contrasts_of, described
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
 from cranfield.ranking.prepared import PreparedJudgments
 from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, only_rows
+from cranfield.stats.paired import sign_test
 
 MAX_STEPS = 2_000
 """Prefixes of a list that are scored; the documents below them share the last part."""
+MAX_DESCRIBED = 1_000
+"""Queries whose results are described, those that changed most."""
+MIN_RETURNED = 2
+"""Queries for which a system returns a document that the other never returns, at least: once is an accident."""
+SHOWN_DOCS = 20
+COMMON_SHARE = 0.95
+LEADING_SHARE = 0.5
+"""Share of the effects from which documents of one system alone are the first cause."""
 
 
 class Move(StrEnum):
@@ -88,6 +99,31 @@ class QueryCause:
     """What those that came up have and those that went down have not, or the other way round; the clearest first."""
 
 
+class Side(StrEnum):
+    """Which of the two systems."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class OneSided:
+    """Documents that one system returns for several queries and the other for none: they are not in its index, or are filtered."""
+
+    only: Side
+    """The system that returns them."""
+    docs: tuple[str, ...]
+    """Those returned most often, at most `SHOWN_DOCS`."""
+    n_docs: int
+    n_other: int
+    """Documents of which the opposite holds."""
+    share: float
+    """Share of these, and of others that the other system never returns, in the effects of all documents that left or fell; of those
+    that entered or rose, where they are the candidate's."""
+    common: tuple[Trait, ...]
+    """Values that (nearly) all of them have, and no result of the other system has: what a filter may have left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Causes:
     """Why the values of one measure differ between two systems."""
@@ -97,10 +133,20 @@ class Causes:
     """Why its values are not parted by document; empty where they are."""
     queries: Mapping[str, QueryCause]
     """Those whose value differs, the largest difference first."""
+    one_sided: OneSided | None
+    """None where neither system returns documents that the other never does, beyond accident."""
     traits: tuple[TraitContrast, ...]
     """What sets results that came up apart from results that went down, over all queries; only where it is no accident."""
     n_tried: int
     """Traits that were tried: the false-discovery rate is controlled over all of them."""
+    n_described: int
+    """Queries whose results were described for them: those that changed most, and whose run is kept."""
+
+    @property
+    def ordered(self) -> tuple[OneSided | TraitContrast, ...]:
+        """What explains the change as a whole, first what explains most."""
+        first = [] if self.one_sided is None or self.one_sided.share < LEADING_SHARE else [self.one_sided]
+        return (*first, *self.traits)
 
 
 def why_not_parted(measure: Measure) -> str:
@@ -173,12 +219,15 @@ def causes_of(comparison: Comparison) -> Causes:
     """Why the values of the primary measure differ, query by query and over all of them."""
     measure, sides = comparison.primary, comparison.evaluations
     if why := why_not_parted(measure):
-        return Causes(measure, why, {}, (), 0)
+        return Causes(measure, why, {}, None, (), 0, 0)
     differences = comparison.measures[measure].differences
     moved = sorted((each for each in differences.items() if abs(each[1]) > SAME), key=lambda each: -abs(each[1]))
     lists = [_Lists(side, measure) for side in sides]
     found = {query_id: tuple(_effects(lists, query_id)) for query_id, _ in moved}
-    contrasted = [_sides(lists, query_id, abs(difference), found[query_id]) for query_id, difference in moved]
+    contrasted = [
+        _sides(lists, query_id, abs(difference), found[query_id]) for query_id, difference in moved[:MAX_DESCRIBED]
+    ]
+    contrasted = [each for each in contrasted if each.up or each.down]
     traits, n_tried = contrasts_of(contrasted)
     by_query = {each.query: contrasts_of([each])[0] for each in contrasted}
     queries = {
@@ -187,11 +236,57 @@ def causes_of(comparison: Comparison) -> Causes:
             difference,
             found[query_id],
             lists[1].rest_of(query_id) - lists[0].rest_of(query_id),
-            by_query[query_id],
+            by_query.get(query_id, ()),
         )
         for query_id, difference in moved
     }
-    return Causes(measure, "", queries, traits, n_tried)
+    return Causes(measure, "", queries, _one_sided(lists, found), traits, n_tried, len(contrasted))
+
+
+def _one_sided(lists: Sequence[_Lists], found: Mapping[str, Sequence[DocumentEffect]]) -> OneSided | None:
+    """Documents of one system alone, if there are more than of the other by a sign test over the documents."""
+    runs = [side.evaluation.run for side in lists]
+    if runs[0] is None or runs[1] is None:
+        return None
+    counts = [
+        Counter(doc for answer in run.answers.values() for doc in {hit.public_id for hit in answer.hits})
+        for run in runs
+        if run
+    ]
+    if 2 * min(each.total() for each in counts) < max(each.total() for each in counts):
+        return None  # shorter lists lack documents
+    only = [
+        [doc for doc, n in mine.most_common() if n >= MIN_RETURNED and doc not in other]
+        for mine, other in (counts, counts[::-1])
+    ]
+    place = 0 if len(only[0]) >= len(only[1]) else 1
+    p = sign_test(np.repeat((1.0, -1.0), (len(only[0]), len(only[1])))).p_two_sided if only[place] else None
+    if p is None or p > 0.01:
+        return None
+    docs = counts[place].keys() - counts[1 - place].keys()  # with those that are returned once
+    moves = (Move.LEFT, Move.FELL) if place == 0 else (Move.ENTERED, Move.ROSE)
+    effects = [effect for of_query in found.values() for effect in of_query if effect.move in moves]
+    total = math.fsum(abs(each.effect) for each in effects)
+    of_docs = math.fsum(abs(each.effect) for each in effects if each.doc in docs)
+    values: list[Counter[Trait]] = []
+    n_described = 0
+    for at, run in ((place, runs[place]), (1 - place, runs[1 - place])):
+        seen: dict[str, list[Trait]] = {}
+        for answer in run.answers.values() if run else ():
+            for hit in answer.hits:
+                if hit.public_id not in seen and (at != place or hit.public_id in docs):
+                    seen[hit.public_id] = [trait for trait in described("", hit) if trait.kind is TraitKind.VALUE]
+        values.append(Counter(trait for traits in seen.values() for trait in traits))
+        n_described = n_described or len(seen)
+    common = [trait for trait, n in values[0].items() if n >= COMMON_SHARE * n_described and not values[1][trait]]
+    return OneSided(
+        tuple(Side)[place],
+        tuple(only[place][:SHOWN_DOCS]),
+        len(only[place]),
+        len(only[1 - place]),
+        of_docs / total if total else 0.0,
+        tuple(sorted(common)),
+    )
 
 
 class _Lists:

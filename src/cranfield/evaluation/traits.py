@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -9,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ STEM = 4
 """Fewest letters at the beginning of a word that make another word a form of it."""
 MIN_QUERIES = 6
 """Fewest queries in which a trait has to differ to be tested: the smallest p-value of a sign test on five is .06."""
+MAX_BALANCED = 4
+"""Fields of text that are compared with one another."""
 MAX_OF_QUERY = 3
 """Traits that are named of one query."""
 _WORD = re.compile(r"\w+")
@@ -34,19 +36,23 @@ _IS_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 class TraitKind(StrEnum):
-    """What is looked at."""
+    """What is looked at; of traits that explain as much, the first one is the more specific."""
 
     VALUE = "value"
     """A field has a value: `type` is `pdf`."""
-    MATCH = "match"
-    """The share of the query's words that a field has."""
+    BALANCE = "balance"
+    """The share of the query's words that one field has (`field`), less the share that another has (`value`)."""
+    NUMBERS = "numbers"
+    """The share of the query's numbers that the document has."""
     OTHER_FORM = "other form"
     """The share of the query's words that the document has in another form alone: `cats` for `cat`."""
     NO_MATCH = "no match"
     """The share of the query's words that the document has in no form."""
+    MATCH = "match"
+    """The share of the query's words that a field has."""
+    DATE = "date"
     NUMBER = "number"
     """A field is a number."""
-    DATE = "date"
     LENGTH = "length"
     """Characters of a field."""
 
@@ -77,6 +83,8 @@ class TraitContrast:
     """Of these, queries in which it differs in the direction of the majority."""
     share: float
     """Share of the whole change, up and down, in the queries that it differs in: those in this direction less the others."""
+    separation: float
+    """How far apart the two are: their mean difference within queries over the spread of all results, in standard deviations."""
     p: float | None
     """Of a sign test over the queries; None of one query."""
     q: float | None
@@ -105,9 +113,7 @@ def described(text: str, hit: Hit) -> dict[Trait, float]:
         hit: with its title and the fields that the system says of it.
     """
     found: dict[Trait, float] = {}
-    wanted = list(dict.fromkeys(words(text)))
-    known: set[str] = set()
-    has_text = False
+    texts: list[tuple[str, str]] = []
     for name, value in _fields(hit):
         if isinstance(value, bool):
             found[Trait(TraitKind.VALUE, name, str(value).lower())] = 1.0
@@ -116,22 +122,29 @@ def described(text: str, hit: Hit) -> dict[Trait, float]:
                 found[Trait(TraitKind.NUMBER, name)] = float(value)
         elif (moment := _moment(value)) is not None:
             found[Trait(TraitKind.DATE, name)] = moment
-        else:
-            is_text = name == "title" or name in TEXTS or len(value) > SHORT
-            if not is_text:
-                found[Trait(TraitKind.VALUE, name, value)] = 1.0
-                continue
-            has_text = True
-            here = set(words(value))
-            known |= here
+        elif name == "title" or name in TEXTS or len(value) > SHORT:
             found[Trait(TraitKind.LENGTH, name)] = float(len(value))
-            if wanted:
-                found[Trait(TraitKind.MATCH, name)] = sum(word in here for word in wanted) / len(wanted)
-    if wanted and has_text:
-        missing = [word for word in wanted if word not in known]
-        other = sum(any(is_form(word, each) for each in known) for word in missing)
-        found[Trait(TraitKind.OTHER_FORM)] = other / len(wanted)
-        found[Trait(TraitKind.NO_MATCH)] = (len(missing) - other) / len(wanted)
+            texts.append((name, value))
+        else:
+            found[Trait(TraitKind.VALUE, name, value)] = 1.0
+    wanted = list(dict.fromkeys(words(text)))
+    return found | _matches(wanted, texts) if wanted and texts else found
+
+
+def _matches(wanted: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[Trait, float]:
+    """How the texts of a result match the words of a query."""
+    n, by_field = len(wanted), [(name, set(words(value))) for name, value in texts]
+    shares = {name: sum(word in here for word in wanted) / n for name, here in by_field}
+    found = {Trait(TraitKind.MATCH, name): share for name, share in shares.items()}
+    for one, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
+        found[Trait(TraitKind.BALANCE, one, other)] = shares[one] - shares[other]
+    known = set[str]().union(*(here for _, here in by_field))
+    missing = [word for word in wanted if word not in known]
+    other_form = sum(any(is_form(word, each) for each in known) for word in missing)
+    found[Trait(TraitKind.OTHER_FORM)] = other_form / n
+    found[Trait(TraitKind.NO_MATCH)] = (len(missing) - other_form) / n
+    if numbers := [word for word in wanted if word.isdigit()]:
+        found[Trait(TraitKind.NUMBERS)] = sum(word in known for word in numbers) / len(numbers)
     return found
 
 
@@ -159,7 +172,7 @@ def _fields(hit: Hit) -> Iterator[tuple[str, Any]]:
         if isinstance(value, Mapping):
             waiting += [(f"{name}.{key}", each) for key, each in value.items()]
         elif isinstance(value, list | tuple):
-            yield from ((name, each) for each in islice(value, 20) if isinstance(each, str) and each)
+            yield from ((name, each) for each in itertools.islice(value, 20) if isinstance(each, str) and each)
         elif isinstance(value, str | int | float) and value != "":
             yield name, value
 
@@ -206,7 +219,15 @@ def contrasts_of(queries: Sequence[Sides]) -> tuple[tuple[TraitContrast, ...], i
         return tuple(clear[:MAX_OF_QUERY]), len(found)
     adjusted = benjamini_yekutieli([each.p for each in found])
     kept = [replace(each, q=q) for each, q in zip(found, adjusted, strict=True) if q is not None and q <= 0.05]
-    return tuple(sorted(kept, key=lambda each: (-each.share, each.trait))), len(found)
+    return tuple(sorted(kept, key=_rank)), len(found)
+
+
+def _rank(found: TraitContrast) -> tuple[float, int, Trait]:
+    """First those that explain most and part the results most clearly, in steps; within them the more specific trait."""
+    strength = found.share * min(found.separation, 1.0)
+    if found.trait.kind is TraitKind.LENGTH:
+        strength /= 2  # a field that has more of the words is longer
+    return -round(strength, 1), list(TraitKind).index(found.trait.kind), found.trait
 
 
 def _contrast(trait: Trait, queries: Sequence[Sides], total: float) -> TraitContrast | None:
@@ -229,7 +250,7 @@ def _contrast(trait: Trait, queries: Sequence[Sides], total: float) -> TraitCont
     way = 1.0 if float(signs @ np.array(weights)) >= 0 else -1.0
     p = sign_test(signs).p_two_sided if len(queries) > 1 else None
     share = way * float(signs @ np.array(weights)) / total if total else 0.0
-    n_same = int((signs == way).sum())
+    spread = float(np.std([*up_all, *down_all]))
     return TraitContrast(
         trait,
         float(np.mean(up_all)),
@@ -237,8 +258,9 @@ def _contrast(trait: Trait, queries: Sequence[Sides], total: float) -> TraitCont
         len(up_all),
         len(down_all),
         len(steps),
-        n_same,
+        int((signs == way).sum()),
         share,
+        abs(float(np.mean(steps))) / spread if spread else 0.0,
         p,
         None,
     )

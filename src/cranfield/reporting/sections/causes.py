@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from cranfield.base.numbers import format_average, format_count, format_delta, format_p, format_percent
 from cranfield.base.words import and_list, count_noun, join_first
-from cranfield.evaluation.causes import Causes, DocumentEffect, Known, Move, Neighbour, QueryCause
+from cranfield.evaluation.causes import Causes, DocumentEffect, Known, Move, Neighbour, OneSided, QueryCause, Side
 from cranfield.evaluation.traits import Trait, TraitContrast, TraitKind
 from cranfield.measures import Measure
 from cranfield.reporting.document import Block, Paragraph, Section, TonedCell
@@ -81,6 +81,8 @@ def trait_name(trait: Trait) -> str:
     return {
         TraitKind.VALUE: f"{trait.field} is {trait.value}",
         TraitKind.MATCH: f"words of the query in {trait.field}",
+        TraitKind.BALANCE: f"words of the query in {trait.field}, less those in {trait.value}",
+        TraitKind.NUMBERS: "numbers of the query",
         TraitKind.OTHER_FORM: "words of the query in another form alone",
         TraitKind.NO_MATCH: "words of the query in no form",
         TraitKind.NUMBER: trait.field,
@@ -102,6 +104,18 @@ def trait_words(found: TraitContrast) -> str:
     """`words of the query in title: 83 % of what came up, 20 % of what went down`."""
     up, down = (trait_figure(found.trait, value) for value in (found.up, found.down))
     return f"{trait_name(found.trait)}: {up} where it came up, {down} where it went down"
+
+
+def cause_of_all(found: OneSided | TraitContrast) -> str:
+    """A cause of the change as a whole, as a sentence without a full stop."""
+    if isinstance(found, TraitContrast):
+        return trait_words(found)
+    other = "candidate" if found.only is Side.BASELINE else "baseline"
+    which = f", all with {and_list([trait_name(trait) for trait in found.common])}" if found.common else ""
+    return (
+        f"{count_noun(found.n_docs, 'documents', format_count)} that the {found.only.value} returns for several queries and the {other} "
+        f"for none{which}: {format_percent(found.share)} of what {'left or fell' if found.only is Side.BASELINE else 'entered or rose'}"
+    )
 
 
 def cause_sentence(cause: QueryCause, measure: Measure) -> str:
