@@ -29,7 +29,7 @@ MIN_QUERIES = 6
 """Fewest queries in which a trait has to differ to be tested: the smallest p-value of a sign test on five is .06."""
 MAX_BALANCED = 4
 """Fields of text that are compared with one another."""
-MAX_OF_QUERY = 3
+MAX_OF_QUERY = 2
 """Traits that are named of one query."""
 _WORD = re.compile(r"\w+")
 _IS_DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -138,6 +138,8 @@ def _matches(wanted: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[Tr
     found = {Trait(TraitKind.MATCH, name): share for name, share in shares.items()}
     for one, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
         found[Trait(TraitKind.BALANCE, one, other)] = shares[one] - shares[other]
+    if set(shares) <= {"title"}:
+        return found  # of a title alone it is not known what else the document has
     known = set[str]().union(*(here for _, here in by_field))
     missing = [word for word in wanted if word not in known]
     other_form = sum(any(is_form(word, each) for each in known) for word in missing)
@@ -213,7 +215,7 @@ def contrasts_of(queries: Sequence[Sides]) -> tuple[tuple[TraitContrast, ...], i
     ]
     if only:
         clear = sorted(
-            (each for each in found if _parts(each.trait, queries[0])),
+            (each for each in found if each.trait.kind is not TraitKind.LENGTH and _parts(each.trait, queries[0])),
             key=lambda each: (list(TraitKind).index(each.trait.kind), each.trait),
         )
         return tuple(clear[:MAX_OF_QUERY]), len(found)

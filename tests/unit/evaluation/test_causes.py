@@ -56,11 +56,8 @@ def test_effects_name_what_became_of_each_document():
         {"a": discount[1] - discount[0], "b": -discount[1], "c": discount[2]}
     )
     by_doc = {each.doc: each for each in cause.effects}
-    assert [(each.doc, each.known) for each in by_doc["b"].overtaken_by] == [
-        ("y", Known.UNJUDGED),
-        ("c", Known.RELEVANT),
-    ]
-    assert [each.doc for each in by_doc["c"].no_longer_before] == ["b", "x"]
+    assert by_doc["b"].overtaken_by == {"y": Known.UNJUDGED, "c": Known.RELEVANT}
+    assert by_doc["c"].no_longer_before == {"b": Known.RELEVANT, "x": Known.UNJUDGED}
 
 
 def test_an_identical_pair_has_no_cause():
