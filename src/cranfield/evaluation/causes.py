@@ -71,9 +71,9 @@ class DocumentEffect:
     effect: float
     """In the value of the measure; those of a query and its rest add up to its difference."""
     overtaken_by: Mapping[str, Known]
-    """Of one that fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
+    """Where it fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
     no_longer_before: Mapping[str, Known]
-    """Of one that rose or entered: results before it on the baseline that are not before it on the candidate."""
+    """Where it rose or entered: results before it on the baseline that are not before it on the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,10 +357,10 @@ def _effects(lists: Sequence[_Lists], query_id: str) -> Iterator[DocumentEffect]
         move = _move(there, before, after)
         ahead = [side.before(query_id, rank) for side, rank in zip(lists, (before, after), strict=True)]
         overtaken, freed = (
-            {doc: known for doc, known in one.items() if doc not in other}
-            if one is not None and other is not None and move in moves
+            {doc: known for doc, known in here.items() if doc not in there_too}
+            if here is not None and there_too is not None and move in moves
             else {}
-            for one, other, moves in (
+            for here, there_too, moves in (
                 (ahead[1], ahead[0], (Move.FELL, Move.LEFT)),
                 (ahead[0], ahead[1], (Move.ROSE, Move.ENTERED)),
             )

@@ -80,13 +80,13 @@ class TraitContrast:
     n_queries: int
     """Queries in which it differs."""
     n_same_way: int
-    """Of these, queries in which it differs in the direction of the majority."""
+    """Those of them in which it differs in the direction of the majority."""
     share: float
     """Share of the whole change, up and down, in the queries that it differs in: those in this direction less the others."""
     separation: float
     """How far apart the two are: their mean difference within queries over the spread of all results, in standard deviations."""
     p: float | None
-    """Of a sign test over the queries; None of one query."""
+    """By a sign test over the queries; None of one query."""
     q: float | None
     """The same, adjusted for all traits that were tried (Benjamini-Yekutieli); None of one query."""
 
@@ -136,8 +136,8 @@ def _matches(wanted: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[Tr
     n, by_field = len(wanted), [(name, set(words(value))) for name, value in texts]
     shares = {name: sum(word in here for word in wanted) / n for name, here in by_field}
     found = {Trait(TraitKind.MATCH, name): share for name, share in shares.items()}
-    for one, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
-        found[Trait(TraitKind.BALANCE, one, other)] = shares[one] - shares[other]
+    for field, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
+        found[Trait(TraitKind.BALANCE, field, other)] = shares[field] - shares[other]
     if set(shares) <= {"title"}:
         return found  # of a title alone it is not known what else the document has
     known = set[str]().union(*(here for _, here in by_field))
