@@ -24,14 +24,14 @@ from cranfield.reporting.document import Block, Bullets, Details, Paragraph, Sec
 from cranfield.reporting.sections.subject import Subject, query_text
 from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
-SHOWN_QUERIES, OPEN_QUERIES = 10, 3
+SHOWN_QUERIES, OPEN_QUERIES = 10, 2
 SHOWN_TRAITS = 5
 SHOWN_EFFECTS = 3
 """Documents that the sentence of a query names: those that make up most of its difference."""
 SHOWN_SHARE = 0.8
 """Share of the effects that a sentence covers, where so many documents do."""
 SHOWN_DOCS = 3
-ID_COLUMNS, QUERY_COLUMNS = 40, 60
+ID_COLUMNS, QUERY_COLUMNS = 30, 60
 READ_EFFECTS = (
     "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of all "
     "documents of a query add up to its difference."
