@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cranfield.evaluation.causes import why_not_parted
 from cranfield.evaluation.evaluate import SAME
@@ -105,7 +104,7 @@ def headroom_of(evaluation: Evaluation, measure: Measure) -> Headroom | None:
         return None
     ranking = evaluation.ranking
     columns = [_values(measure, each) for each in (ranking, reordered(ranking), ideal(ranking))]
-    known: NDArray[np.bool_] = ~np.isnan(np.stack(columns)).any(axis=0)
+    known = np.array(~np.isnan(np.stack(columns)).any(axis=0))
     known[ranking.expected_query[ranking.expected_count == UNKNOWN_COUNT]] = False
     value, found, best = (column[known] for column in columns)
     sign = sign_of(measure)
