@@ -41,6 +41,7 @@ from cranfield.evaluation.many import (
 )
 from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.slices import SliceSearch, slices_of
 from cranfield.evaluation.unseen import Caveat, Unseen
 from cranfield.evaluation.values import (
     WITHOUT,
@@ -256,6 +257,8 @@ class ComparisonResult(EvaluationResult):
     sensitivity: Sensitivity | None
     causes: Causes | None
     """Why the values of the primary measure differ; None in what is printed, and where the scores do not count."""
+    slices: SliceSearch | None
+    """Which kind of query changed; None in what is printed, where the scores do not count, and where too few queries differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +356,7 @@ def without_queries(record: E) -> E:
             "moves": {},
             "unpaired": {},
             "causes": None,
+            "slices": None,
         }
     return replace(record, **lighter)
 
@@ -408,6 +412,7 @@ def _of_two(
 ) -> ComparisonResult:
     strata = _by_stratum(comparison.strata_by_measure)
     verdict = comparison.verdict
+    is_explained = with_answers and verdict.code is not VerdictCode.INVALID
     return ComparisonResult(
         **about,
         evidence=comparison.evidence,
@@ -436,7 +441,8 @@ def _of_two(
         unpaired=comparison.dropped,
         unjudged=comparison.unjudged,
         sensitivity=sensitivity,
-        causes=causes_of(comparison) if with_answers and verdict.code is not VerdictCode.INVALID else None,
+        causes=causes_of(comparison) if is_explained else None,
+        slices=slices_of(comparison) if is_explained else None,
     )
 
 
