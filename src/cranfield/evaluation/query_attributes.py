@@ -96,8 +96,12 @@ def conditions_of(
     """
     testset = comparison.baseline.testset
     queries = [testset.by_id[query_id] for query_id in query_ids]
-    found = (*_of_words(queries, min_size), *_of_documents(comparison, queries, texts), *_of_judgments(comparison, queries),
-             *_of_columns(queries, columns))
+    found = (
+        *_of_words(queries, min_size),
+        *_of_documents(comparison, queries, texts),
+        *_of_judgments(comparison, queries),
+        *_of_columns(queries, columns),
+    )
     return [each for each in found if min_size <= int(each.members.sum()) <= len(queries) - min_size]
 
 
@@ -110,18 +114,26 @@ def _of_words(queries: Sequence[Query], min_size: int) -> Iterator[Condition]:
     yield from _numeric("words", "of", "words", [len(each) for each in split])
     yield from _numeric("characters", "of", "characters", [len(text) for text in texts])
     languages = [language_of(text, each) for text, each in zip(texts, split, strict=True)]
-    asked_for = [question_of(each, language) for each, language in zip(split, languages, strict=True)]
+    meanings = [question_of(each, language) for each, language in zip(split, languages, strict=True)]
     yield from _flag("digits", ("with a digit", "without a digit"), [any(map(str.isdigit, text)) for text in texts])
     yield from _values("case", "{}".format, [case_of(text) for text in texts])
-    yield from _flag("question word", ("that start with a question word", "that start with no question word"), asked_for)
-    yield from _values("question word", "that ask {}".format, asked_for)
-    yield from _flag("question mark", ("that end with ?", "that do not end with ?"), [text.rstrip().endswith("?") for text in texts])
+    yield from _flag("question word", ("that start with a question word", "that start with no question word"), meanings)
+    yield from _values("question word", "that ask {}".format, meanings)
+    yield from _flag(
+        "question mark", ("that end with ?", "that do not end with ?"), [text.rstrip().endswith("?") for text in texts]
+    )
     if sum(n >= min_size for n in Counter(filter(None, languages)).values()) > 1:
         yield from _values("language", "in {}".format, languages)
     names = [case_of(text) == MIXED and _INSIDE.search(text) is not None for text in texts]
     yield from _flag("name", ("with a capitalised word inside", "without a capitalised word inside"), names)
-    yield from _flag("code", ("with a code such as ABC-123", "without a code such as ABC-123"), [has_code(text) for text in texts])
-    yield from _flag("quotes", ("with a quoted phrase", "without a quoted phrase"), [_QUOTED.search(text) is not None for text in texts])
+    yield from _flag(
+        "code", ("with a code such as ABC-123", "without a code such as ABC-123"), [has_code(text) for text in texts]
+    )
+    yield from _flag(
+        "quotes",
+        ("with a quoted phrase", "without a quoted phrase"),
+        [_QUOTED.search(text) is not None for text in texts],
+    )
 
 
 LOWER, UPPER, MIXED = "in lower case", "in capitals", "with capitals"
@@ -154,7 +166,10 @@ def language_of(text: str, split: Sequence[str]) -> str:
     """The language of a text by its script, and of Latin letters by stop words; empty where two have as many, or none.
 
     Example:
-        >>> [language_of(text, text.split()) for text in ("wie alt ist der baum", "как это", "taxi", "the age of le mans")]
+        >>> [
+        ...     language_of(text, text.split())
+        ...     for text in ("wie alt ist der baum", "как это", "taxi", "the age of le mans")
+        ... ]
         ['German', 'Cyrillic script', '', 'English']
     """
     letters = [ord(each) for each in text if each.isalpha()]
@@ -200,9 +215,17 @@ def _of_documents(comparison: Comparison, queries: Sequence[Query], texts: Itera
         for each in split
     ]
     yield from _numeric("IDF", "with a mean IDF of", "", mean)
-    yield from _flag("unknown word", (f"with a word that no {noun(1, where)} has", f"whose words all are in {where}"), [None if each is None else not each for each in fewest])
+    yield from _flag(
+        "unknown word",
+        (f"with a word that no {noun(1, where)} has", f"whose words all are in {where}"),
+        [None if each is None else not each for each in fewest],
+    )
     typos = typing_errors({word for each in split for word in each}, counts)
-    yield from _flag("typing error", ("with a likely typing error", "without a likely typing error"), [not typos.isdisjoint(each) for each in split])
+    yield from _flag(
+        "typing error",
+        ("with a likely typing error", "without a likely typing error"),
+        [not typos.isdisjoint(each) for each in split],
+    )
 
 
 def _texts(comparison: Comparison, queries: Sequence[Query]) -> Iterator[str]:
@@ -228,7 +251,9 @@ def typing_errors(wanted: Iterable[str], counts: Mapping[str, int]) -> set[str]:
     An ending of one letter is no error: `engines` for `engine`.
 
     Example:
-        >>> sorted(typing_errors({"retreival", "engines", "vector", "zzzzz"}, {"retrieval": 9, "engine": 9, "vector": 2}))
+        >>> sorted(
+        ...     typing_errors({"retreival", "engines", "vector", "zzzzz"}, {"retrieval": 9, "engine": 9, "vector": 2})
+        ... )
         ['retreival']
     """
     unknown = {word for word in wanted if len(word) >= SHORTEST_TYPO and word.isalpha() and not counts.get(word)}
@@ -278,7 +303,10 @@ def _of_judgments(comparison: Comparison, queries: Sequence[Query]) -> Iterator[
 
 def _of_columns(queries: Sequence[Query], columns: Columns) -> Iterator[Condition]:
     """Strata and class, parameters, and further columns."""
-    sources: list[tuple[str, Callable[[Query], Mapping[str, Scalar]]]] = [("", query_strata), ("parameter ", lambda query: query.params)]
+    sources: list[tuple[str, Callable[[Query], Mapping[str, Scalar]]]] = [
+        ("", query_strata),
+        ("parameter ", lambda query: query.params),
+    ]
     for prefix, read in sources:
         rows = [read(query) for query in queries]
         for name in dict.fromkeys(key for row in rows for key in row):

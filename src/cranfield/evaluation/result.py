@@ -257,7 +257,7 @@ class ComparisonResult(EvaluationResult):
     sensitivity: Sensitivity | None
     causes: Causes | None
     """Why the values of the primary measure differ; None in what is printed, and where the scores do not count."""
-    slices: SliceSearch | None
+    slices: SliceSearch | None = None
     """Which kind of query changed; None in what is printed, where the scores do not count, and where too few queries differ."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -17,18 +17,20 @@ from cranfield.measures import Measure
 from cranfield.measures.catalogue import sign_of
 from cranfield.stats.describe import FloatN
 from cranfield.stats.permutation import permutation_p_values
-from cranfield.stats.slices import SliceTests, slice_tests
+from cranfield.stats.slices import MIN_DRAWS, SliceTests, slice_tests
 
 MIN_QUERIES, MIN_SHARE = 10, 0.02
 """A slice has so many queries and this share of all, and so has its rest."""
 MAX_SLICES = 400
 """Slices that are tried; of the conjunctions the largest are."""
 SHARES = (0.8, 0.2)
-"""Of the significance level, for single conditions and for conjunctions of two: there are fewer of the first, and most causes are one."""
+"""Shares of the significance level, for single conditions and for conjunctions of two: there are fewer of the first, and most causes are one."""
 MAX_OVERLAP = 0.9
 """A conjunction that has more of one of its conditions is as good as that condition, and is not tried."""
-ALIKE, SAME_PART = 0.5, 2.0
-"""Two slices overlap by so much of both together, and what one has alone does not differ by |t| of so much."""
+ALIKE = 0.5
+"""Two slices that share so much of both together have much the same queries."""
+MAX_FOUND = 10
+"""Slices that are shown."""
 
 
 class SliceChange(StrEnum):
@@ -60,13 +62,13 @@ class QuerySlice:
     shrunken: float
     """The difference shrunk towards the mean of all queries, by how far apart all slices lie: what to expect of new queries."""
     t: float
-    """Of the difference from the rest, see `stats.slices`."""
+    """The difference from the rest in standard errors, see `stats.slices`."""
     p: float
-    """Of this slice alone against the rest."""
+    """The p-value of this slice alone against the rest."""
     p_adjusted: float
     """Adjusted for all slices that were tried."""
     p_zero: float
-    """That the mean difference of its queries is zero (permutation test); it decides the word for the change alone."""
+    """The p-value of a mean difference of zero (permutation test of its queries); it decides the word for the change alone."""
     also: tuple[str, ...]
     """Other descriptions of much the same queries."""
     n_explained: int
@@ -88,7 +90,7 @@ class SliceSearch:
     """Attributes that make up the slices."""
     n_tried: int
     n_single: int
-    """Of these with one condition; the others are conjunctions of two."""
+    """Those with one condition; the others are conjunctions of two."""
     n_left_out: int
     """Conjunctions that were not tried because there are too many."""
     min_size: int
@@ -120,10 +122,11 @@ def slices_of(
     beside it. `got worse` takes a second test, of its mean against zero: a slice that did not change while the rest gained is called
     `apart`.
 
-    The family-wise error over all slices is `alpha` of the comparison: see `stats.slices.slice_tests`. Of slices that are the
-    same queries, or all but these, one is tested. Of those that hold, the strongest is kept; one that has much the same queries is
-    another description of it, and the simplest description stays; one that differs only through queries that it shares with
-    one kept, or through the rest that has these, is counted there.
+    The family-wise error over all slices is at most `alpha` of the comparison: see `stats.slices.slice_tests`. Of slices that have the
+    same queries, or all but these, one is tested. Of those that hold, the strongest is shown. Then its effect is taken out of the
+    differences, and the strongest of those that still differ is shown too, and so on: what differs only because it shares
+    queries with one shown is another description of it (half of the queries of both are shared), or counted there. A conjunction
+    gives way to one of its conditions, or to one that has much the same queries, without whose effect it does not differ.
 
     Args:
         comparison: of two systems.
@@ -165,7 +168,7 @@ def slices_of(
         n_draws=tests.n_draws,
         found=tuple(
             _shown(group, tried, tests, differences, query_ids, comparison)
-            for group in _groups(tried, tests, differences, options.alpha)
+            for group in _groups(tried, tests, differences, options.alpha, options.seed)
         ),
     )
 
@@ -185,13 +188,15 @@ def slices_tried(conditions: Sequence[Condition], min_size: int) -> tuple[list[_
     both = counts @ counts.T
     sizes = counts.sum(axis=1)
     names = np.array([each.attribute for each in conditions], dtype=object)
-    usable = (both >= min_size) & (both <= MAX_OVERLAP * np.minimum.outer(sizes, sizes)) & (names[:, np.newaxis] != names)
+    usable = (
+        (both >= min_size) & (both <= MAX_OVERLAP * np.minimum.outer(sizes, sizes)) & (names[:, np.newaxis] != names)
+    )
     first, second = np.nonzero(np.triu(usable, 1))
     order = np.argsort(-both[first, second], kind="stable")
-    for place, (one, other) in enumerate(zip(first[order].tolist(), second[order].tolist(), strict=True)):
+    for place, (left, right) in enumerate(zip(first[order].tolist(), second[order].tolist(), strict=True)):
         if len(found) >= MAX_SLICES:
             return list(found.values()), len(order) - place
-        pair = (conditions[one], conditions[other])
+        pair = (conditions[left], conditions[right])
         _add(found, pair, pair[0].members & pair[1].members)
     return list(found.values()), 0
 
@@ -202,65 +207,82 @@ def _add(found: dict[bytes, _Tried], conditions: tuple[Condition, ...], members:
     key = np.packbits(members ^ members[0]).tobytes()
     if key not in found:
         found[key] = _Tried(conditions, members, [text])
-    elif len(conditions) == len(found[key].conditions):  # a conjunction that is a condition says nothing new
+    elif len(conditions) == len(
+        found[key].conditions
+    ):  # a conjunction with the queries of a condition adds no description
         known = found[key]
         (known.texts if known.members[0] == members[0] else known.opposite).append(text)
 
 
 def _groups(
-    tried: Sequence[_Tried], tests: SliceTests, differences: FloatN, alpha: float
+    tried: Sequence[_Tried], tests: SliceTests, differences: FloatN, alpha: float, seed: int
 ) -> Iterator[tuple[int, list[int], int]]:
-    """Slices that hold: one that is shown, those that are another description of it, and how many it explains besides."""
-    shown: list[int] = []
-    alike: dict[int, list[int]] = {}
-    n_explained: dict[int, int] = {}
-    holds = np.flatnonzero(tests.p_adjusted <= alpha)
-    for place in holds[np.argsort(-np.abs(tests.t[holds]), kind="stable")].tolist():
-        slice_ = tried[place]
-        by = next((at for at, kept in enumerate(shown) if _explains(tried[kept], slice_, differences)), None)
-        if by is None:
-            shown.append(place)
-            alike[len(shown) - 1], n_explained[len(shown) - 1] = [], 0
+    """Slices that hold and are no consequence of another: each with those that are much the same, and how many others it explains."""
+    holds = [
+        place for place in np.argsort(-np.abs(tests.t), kind="stable").tolist() if tests.p_adjusted[place] <= alpha
+    ]
+    members = np.array([tried[place].members for place in holds])
+    kept: list[int] = []
+    while holds and len(kept) < MAX_FOUND:
+        strongest = holds[0]
+        if kept:
+            left = _without(differences, [tried[place].members for place in kept])
+            again = slice_tests(left, members, seed=seed, n_draws=MIN_DRAWS)
+            at = int(np.argmax(np.abs(again.t)))
+            if again.p_adjusted[at] > alpha:
+                break
+            strongest = holds[at]
+        kept.append(_simplest(strongest, holds, kept, tried, differences, alpha, seed))
+    alike: dict[int, list[int]] = {place: [] for place in kept}
+    n_explained = dict.fromkeys(kept, 0)
+    for place in holds:
+        if place in alike:
             continue
-        kept = tried[shown[by]]
-        overlap = _share(kept.members, slice_.members)
-        if max(overlap, _share(kept.members, ~slice_.members)) < ALIKE:
-            n_explained[by] += 1
-        elif len(slice_.conditions) < len(kept.conditions) and _explains(slice_, kept, differences) and _is_even(slice_, kept, differences):
-            alike[by].append(shown[by])
-            shown[by] = place
+        overlap, nearest = max((_overlap(tried[place], tried[each]), -at) for at, each in enumerate(kept))
+        if overlap >= ALIKE:
+            alike[kept[-nearest]].append(place)
         else:
-            alike[by].append(place)
-    for at, place in enumerate(shown):
-        yield place, alike[at], n_explained[at]
+            n_explained[kept[-nearest]] += 1
+    for place in kept:
+        yield place, alike[place], n_explained[place]
 
 
-def _share(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> float:
-    """Jaccard index of two sets of queries."""
-    return int((one & other).sum()) / max(1, int((one | other).sum()))
+def _simplest(
+    strongest: int,
+    holds: Sequence[int],
+    kept: Sequence[int],
+    tried: Sequence[_Tried],
+    differences: FloatN,
+    alpha: float,
+    seed: int,
+) -> int:
+    """A slice, or one of fewer conditions that overlaps with it and without whose difference it does not differ."""
+    wanted = tried[strongest]
+    for place in holds:
+        simpler = tried[place]
+        if len(simpler.conditions) >= len(wanted.conditions) or not (
+            simpler.conditions[0] in wanted.conditions or _overlap(simpler, wanted) >= ALIKE
+        ):
+            continue
+        left = _without(differences, [tried[each].members for each in (*kept, place)])
+        if slice_tests(left, wanted.members[np.newaxis], seed=seed, n_draws=MIN_DRAWS).p[0] > alpha:
+            return place
+    return strongest
 
 
-def _explains(kept: _Tried, other: _Tried, differences: FloatN) -> bool:
-    """Whether a slice does not differ from the rest without the queries of another, and without those outside it."""
-    return all(
-        abs(_t(differences, other.members & part, ~other.members & part)) < SAME_PART
-        for part in (~kept.members, kept.members)
-    )
+def _without(differences: FloatN, slices: Sequence[NDArray[np.bool_]]) -> FloatN:
+    """The differences without what membership in some slices adds to them (least squares)."""
+    design = np.column_stack([np.ones(len(differences)), *slices])
+    return np.asarray(differences - design @ np.linalg.lstsq(design, differences, rcond=None)[0], dtype=np.float64)
 
 
-def _is_even(larger: _Tried, smaller: _Tried, differences: FloatN) -> bool:
-    """Whether what a slice has beyond another one differs from the rest as that does."""
-    return abs(_t(differences, larger.members & smaller.members, larger.members & ~smaller.members)) < SAME_PART
+def _overlap(first: _Tried, second: _Tried) -> float:
+    """Jaccard index of the queries of two slices, or of one and of the rest of the other, whichever is larger."""
+    return max(_share(first.members, second.members), _share(first.members, ~second.members))
 
 
-def _t(differences: FloatN, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
-    """Welch's t of two sets of queries; 0 where one has fewer than two."""
-    parts = [differences[members] for members in (first, second)]
-    if min(map(len, parts)) < 2:
-        return 0.0
-    error = math.sqrt(sum(float(part.var(ddof=1)) / len(part) for part in parts))
-    gap = float(parts[0].mean() - parts[1].mean())
-    return gap / error if error > SAME else 0.0 if abs(gap) <= SAME else math.copysign(math.inf, gap)
+def _share(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> float:
+    return int((first & second).sum()) / max(1, int((first | second).sum()))
 
 
 def _shown(
@@ -280,12 +302,14 @@ def _shown(
     if opposite and abs(means[1]) > abs(means[0]):
         members, sign, means, texts, opposite = ~members, -1, means[::-1], opposite, texts
     inside = np.flatnonzero(members)
-    p_zero = float(permutation_p_values(differences[inside][:, np.newaxis], seed=comparison.options.seed, n_draws=10_000)[0])
+    p_zero = float(
+        permutation_p_values(differences[inside][:, np.newaxis], seed=comparison.options.seed, n_draws=10_000)[0]
+    )
     overall = float(differences.mean())
     shrunken = float(tests.shrunken[place])
     if sign < 0:  # the mean of all is that of both sides, weighted by their sizes
         shrunken = overall - (shrunken - overall) * (len(query_ids) - len(inside)) / len(inside)
-    also = [text for text in texts[1:]]
+    also = list(texts[1:])
     for other in alike:
         same_side = _share(members, tried[other].members) >= _share(members, ~tried[other].members)
         named = tried[other].texts if same_side else tried[other].opposite
@@ -294,7 +318,11 @@ def _shown(
     return QuerySlice(
         text=texts[0],
         attributes=tuple(each.attribute for each in slice_.conditions),
-        change=change_of(means[0] * sign_of(comparison.primary), means[1] * sign_of(comparison.primary), p_zero <= comparison.options.alpha),
+        change=change_of(
+            means[0] * sign_of(comparison.primary),
+            means[1] * sign_of(comparison.primary),
+            is_changed=p_zero <= comparison.options.alpha,
+        ),
         n=len(inside),
         difference=means[0],
         rest=means[1],
@@ -309,7 +337,7 @@ def _shown(
     )
 
 
-def change_of(gain: float, rest: float, is_changed: bool) -> SliceChange:
+def change_of(gain: float, rest: float, *, is_changed: bool) -> SliceChange:
     """The word for a slice by its mean gain, that of the rest, and whether the first is not zero."""
     if not is_changed:
         return SliceChange.APART

@@ -27,8 +27,10 @@ TIE = 1e-9
 """Squares of t that differ by this share are equal."""
 ROWS, COLUMNS = 64, 1 << 14
 """Fewest permutations in one matrix product, and most queries; they do not change the result."""
-WORK = 500_000_000
+WORK = 4_000_000_000
 """Multiplications from which fewer permutations are used."""
+STEPS, SPARSE = 100, 0.05
+"""Steps of the estimation in `shrunken_effects`, and the share of effects that it starts with."""
 MIN_DRAWS, MAX_DRAWS = 1_000, 5_000
 
 
@@ -41,14 +43,14 @@ class SliceTests:
     inside: FloatN
     """Mean difference of its queries."""
     outside: FloatN
-    """Of all others."""
+    """Mean difference of all others."""
     t: FloatN
     p: FloatN
-    """Of this slice alone."""
+    """The p-value of this slice alone."""
     p_adjusted: FloatN
-    """Adjusted for all slices."""
+    """The p-value adjusted for all slices."""
     shrunken: FloatN
-    """The mean difference of its queries, shrunk towards the mean of all."""
+    """The mean difference of its queries, shrunk towards the mean of all: see `shrunken_effects`, fitted on the first family."""
     n_draws: int
     """Permutations, the observed order included."""
 
@@ -109,12 +111,11 @@ def slice_tests(
     observed = search.t_squared(np.arange(len(vector))[np.newaxis])[:, 0]
     reached = (observed * (1 - TIE))[:, np.newaxis]
     family = np.zeros(len(sizes), dtype=np.int64) if families is None else np.asarray(families, dtype=np.int64)
-    present = sorted(set(family.tolist()))
+    present = sorted(set(family.tolist())) or [0]
     given = sum(shares[each] for each in present)
     # By |t| from below within a family: the running maximum is over a slice and all that come after it in the step-down.
     orders = {
-        each: (rows := np.flatnonzero(family == each))[np.argsort(observed[rows], kind="stable")]
-        for each in present
+        each: (rows := np.flatnonzero(family == each))[np.argsort(observed[rows], kind="stable")] for each in present
     }
     alone, stepped = np.ones(len(sizes)), np.ones(len(sizes))
     for permuted in _permutations(seed, n_draws - 1, len(vector)):
@@ -126,7 +127,7 @@ def slice_tests(
     adjusted = np.ones(len(sizes))
     for each, order in orders.items():
         down = order[::-1]
-        adjusted[down] = np.minimum(1.0, np.maximum.accumulate(stepped[down] / n_draws) * given / shares[each])
+        adjusted[down] = np.minimum(1.0, np.maximum.accumulate(stepped[down] / n_draws) * (given / shares[each]))
     return SliceTests(
         n=sizes,
         inside=mean + inside,
@@ -134,33 +135,53 @@ def slice_tests(
         t=np.copysign(np.sqrt(observed), inside - outside),
         p=alone / n_draws,
         p_adjusted=adjusted,
-        shrunken=mean + shrunken_effects(inside, variance),
+        shrunken=mean + shrunken_effects(inside, variance, family == present[0]),
         n_draws=n_draws,
     )
 
 
-def shrunken_effects(effects: FloatN, variances: FloatN) -> FloatN:
-    """Effects shrunk towards zero by how far apart all of them lie.
+def shrunken_effects(effects: FloatN, variances: FloatN, fitted: NDArray[np.bool_] | None = None) -> FloatN:
+    """Effects shrunk towards zero by how many of all are likely to be none, and by how far apart the others lie.
 
-        tau^2 = max(0, (sum(w e^2) - G) / sum(w)),  w = 1 / variance;   shrunken = e tau^2 / (tau^2 + variance)
+        a share 1 - s of the effects are none, the others are N(0, tau^2); each is seen with its variance
+        shrunken = w e tau^2 / (tau^2 + variance),  w the chance that the effect is one of the others
 
     Args:
         effects: float64[G], differences from a common centre.
-        variances: of each effect.
+        variances: of each effect; 0 leaves an effect as it is.
+        fitted: bool[G], the effects that s and tau^2 are estimated on (maximum likelihood by `STEPS` of EM); None: all.
+
+    Conventions:
+        s is 1 / G or more, of the effects that it is estimated on: the rarest that can be seen.
 
     Source:
-        Efron & Morris 1975, JASA 70 (empirical Bayes); DerSimonian & Laird 1986, Control. Clin. Trials 7(3) (the variance between effects
-        by moments, here about a centre that is known).
+        Johnstone & Silverman 2004, Ann. Stat. 32(4) (empirical Bayes of sparse effects; here the slab is normal); Efron 2010,
+        Large-Scale Inference, 2. With one group (s = 1) it is the James-Stein estimator of Efron & Morris 1975, JASA 70, which
+        shrinks the one effect among many that are none to almost nothing.
 
     Example:
-        >>> shrunken_effects(np.array([3.0, -1.0]), np.ones(2)).tolist()  # tau^2 = (9 + 1 - 2) / 2 = 4; 4 / 5 of each
-        [2.4, -0.8]
+        >>> shrunken_effects(np.array([6.0, 0.5, -1.0, 0.8, -0.3, 0.1]), np.ones(6)).round(2).tolist()
+        [5.78, 0.03, -0.08, 0.05, -0.02, 0.0]
     """
-    if not (known := variances > 0).any():
-        return np.zeros(len(effects))
-    weights = 1 / variances[known]
-    between = max(0.0, float((weights @ effects[known] ** 2 - known.sum()) / weights.sum()))
-    return np.where(known, effects * between / (between + np.where(known, variances, 1.0)), 0.0)
+    use = variances > 0 if fitted is None else fitted & (variances > 0)
+    if not use.any():
+        return effects.copy()
+    squares, seen = effects[use] ** 2, variances[use]
+    share, between = SPARSE, max(float((squares - seen).max()), float(seen.mean()))
+    for _ in range(STEPS):
+        chance = _chance(squares, seen, share, between)
+        share = float(np.clip(chance.mean(), 1 / len(seen), 1 - 1e-6))
+        between = max(float(chance @ (squares - seen) / max(chance.sum(), 1e-12)), float(seen.mean()) * 1e-6)
+    known = np.where(variances > 0, variances, 1.0)
+    shrunken = effects * _chance(effects**2, known, share, between) * between / (between + known)
+    return np.where(variances > 0, shrunken, effects)
+
+
+def _chance(squares: FloatN, variances: FloatN, share: float, between: float) -> FloatN:
+    """The chance that each effect is not none: by Bayes' rule from the logarithms of both densities."""
+    wide = variances + between
+    log_odds = (squares / variances - squares / wide + np.log(variances / wide)) / 2 + math.log(share / (1 - share))
+    return 1 / (1 + np.exp(-np.clip(log_odds, -500, 500)))
 
 
 class _Search:
