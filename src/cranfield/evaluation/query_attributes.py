@@ -29,7 +29,7 @@ MAX_VALUES = 20
 """Most values of a column that are conditions, the commonest first."""
 MANY_NUMBERS = 8
 """A column of more different numbers is cut at its terciles; of fewer each is a value."""
-MAX_DOCUMENTS, MAX_HITS, MAX_TEXT = 10_000, 10, 1_000
+MAX_DOCUMENTS, MAX_HITS, MAX_TEXT = 5_000, 10, 500
 """Documents of the results that are read for words, evenly spaced by id; results of a list; characters of a document."""
 FEW_DOCUMENTS = 50
 """Under so many documents with a text, nothing is derived of how many have a word."""
@@ -68,6 +68,7 @@ SCRIPTS = (
 )  # fmt: skip
 """Scripts with their first and last letters; any other letter counts as Latin."""
 _CODE = re.compile(r"(?<![\w-])[^\W\d_]\w*(?:[-./]\w+)*")
+_DIGIT = re.compile(r"\d")
 _QUOTED = re.compile(r'"[^"]+"|„[^“”]+[“”]|“[^”]+”|«[^»]+»')
 _INSIDE = re.compile(r"(?<=\w[\s,])[A-ZÄÖÜÀ-Þ][^\W\d_]*[a-zß-ÿ]")
 
@@ -115,7 +116,7 @@ def _of_words(queries: Sequence[Query], min_size: int) -> Iterator[Condition]:
     yield from _numeric("characters", "of", "characters", [len(text) for text in texts])
     languages = [language_of(text, each) for text, each in zip(texts, split, strict=True)]
     meanings = [question_of(each, language) for each, language in zip(split, languages, strict=True)]
-    yield from _flag("digits", ("with a digit", "without a digit"), [any(map(str.isdigit, text)) for text in texts])
+    yield from _flag("digits", ("with a digit", "without a digit"), [_DIGIT.search(text) is not None for text in texts])
     yield from _values("case", "{}".format, [case_of(text) for text in texts])
     yield from _flag("question word", ("that start with a question word", "that start with no question word"), meanings)
     yield from _values("question word", "that ask {}".format, meanings)
@@ -146,10 +147,11 @@ def case_of(text: str) -> str:
         >>> [case_of(text) for text in ("boundary layer", "NASA TN", "Boundary layer", "747")]
         ['in lower case', 'in capitals', 'with capitals', '']
     """
-    if not (letters := [each for each in text if each.lower() != each.upper()]):
-        return ""
-    n_upper = sum(map(str.isupper, letters))
-    return LOWER if not n_upper else UPPER if n_upper == len(letters) > 1 else MIXED
+    if text.islower():
+        return LOWER
+    if text.isupper():
+        return UPPER if sum(map(str.isupper, text)) > 1 else MIXED
+    return MIXED if any(map(str.isupper, text)) else ""
 
 
 def has_code(text: str) -> bool:
@@ -159,7 +161,7 @@ def has_code(text: str) -> bool:
         >>> [has_code(text) for text in ("error ABC-123", "python3", "3 engines", "3-dimensional")]
         [True, True, False, False]
     """
-    return any(any(map(str.isdigit, found)) for found in _CODE.findall(text))
+    return _DIGIT.search(text) is not None and any(map(_DIGIT.search, _CODE.findall(text)))
 
 
 def language_of(text: str, split: Sequence[str]) -> str:
@@ -172,11 +174,12 @@ def language_of(text: str, split: Sequence[str]) -> str:
         ... ]
         ['German', 'Cyrillic script', '', 'English']
     """
-    letters = [ord(each) for each in text if each.isalpha()]
-    scripts = Counter(next((name for name, low, high in SCRIPTS if low <= each <= high), "") for each in letters)
-    if scripts and (name := scripts.most_common(1)[0][0]):
-        return f"{name} script"
-    counts = Counter(language for word in split for language in LANGUAGES_OF.get(word, ()))
+    if not text.isascii():
+        letters = (ord(each) for each in text if each.isalpha())
+        scripts = Counter(next((name for name, low, high in SCRIPTS if low <= each <= high), "") for each in letters)
+        if scripts and (name := scripts.most_common(1)[0][0]):
+            return f"{name} script"
+    counts = Counter(language for word in split if word in LANGUAGES_OF for language in LANGUAGES_OF[word])
     first = counts.most_common(2)
     return first[0][0] if first and (len(first) == 1 or first[0][1] > first[1][1]) else ""
 
@@ -205,7 +208,9 @@ def _of_documents(comparison: Comparison, queries: Sequence[Query], texts: Itera
     found = list(_texts(comparison, queries) if texts is None else texts)
     if len(found) < FEW_DOCUMENTS:
         return
-    counts = Counter(word for text in found for word in set(words(text)))
+    counts: Counter[str] = Counter()
+    for text in found:
+        counts.update(set(words(text)))
     split = [list(dict.fromkeys(words(query.text))) for query in queries]
     where = "documents" if texts is not None else "documents of the results"
     fewest = [min((counts[word] for word in each), default=None) for each in split]

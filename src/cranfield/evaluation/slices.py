@@ -228,8 +228,8 @@ def _groups(
         if kept:
             left = _without(differences, [tried[place].members for place in kept])
             again = slice_tests(left, members, seed=seed, n_draws=MIN_DRAWS)
-            at = int(np.argmax(np.abs(again.t)))
-            if again.p_adjusted[at] > alpha:
+            at = int(np.argmax(np.where(np.isin(holds, kept), 0.0, np.abs(again.t))))
+            if again.p_adjusted[at] > alpha or holds[at] in kept:
                 break
             strongest = holds[at]
         kept.append(_simplest(strongest, holds, kept, tried, differences, alpha, seed))
@@ -273,7 +273,8 @@ def _simplest(
 def _without(differences: FloatN, slices: Sequence[NDArray[np.bool_]]) -> FloatN:
     """The differences without what membership in some slices adds to them (least squares)."""
     design = np.column_stack([np.ones(len(differences)), *slices])
-    return np.asarray(differences - design @ np.linalg.lstsq(design, differences, rcond=None)[0], dtype=np.float64)
+    left = np.asarray(differences - design @ np.linalg.lstsq(design, differences, rcond=None)[0], dtype=np.float64)
+    return np.where(np.abs(left) <= SAME * max(1.0, float(np.abs(differences).max())), 0.0, left)
 
 
 def _overlap(first: _Tried, second: _Tried) -> float:
@@ -297,7 +298,7 @@ def _shown(
     place, alike, n_explained = group
     slice_ = tried[place]
     members, sign = slice_.members, 1
-    means = float(tests.inside[place]), float(tests.outside[place])
+    means = tuple(math.fsum(differences[part]) / int(part.sum()) for part in (members, ~members))
     texts, opposite = slice_.texts, slice_.opposite
     if opposite and abs(means[1]) > abs(means[0]):
         members, sign, means, texts, opposite = ~members, -1, means[::-1], opposite, texts
@@ -305,7 +306,7 @@ def _shown(
     p_zero = float(
         permutation_p_values(differences[inside][:, np.newaxis], seed=comparison.options.seed, n_draws=10_000)[0]
     )
-    overall = float(differences.mean())
+    overall = math.fsum(differences) / len(differences)
     shrunken = float(tests.shrunken[place])
     if sign < 0:  # the mean of all is that of both sides, weighted by their sizes
         shrunken = overall - (shrunken - overall) * (len(query_ids) - len(inside)) / len(inside)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.errors import UsageError
 from cranfield.stats.bootstrap import fixed_point, key_blocks
-from cranfield.stats.describe import FloatN, Values, as_vector, check_draws
+from cranfield.stats.describe import TOLERANCE, FloatN, Values, as_vector, check_draws
 
 Members = NDArray[np.bool_]
 """Slices by queries."""
@@ -27,7 +27,7 @@ TIE = 1e-9
 """Squares of t that differ by this share are equal."""
 ROWS, COLUMNS = 64, 1 << 14
 """Fewest permutations in one matrix product, and most queries; they do not change the result."""
-WORK = 4_000_000_000
+WORK = 2_000_000_000
 """Multiplications from which fewer permutations are used."""
 STEPS, SPARSE = 100, 0.05
 """Steps of the estimation in `shrunken_effects`, and the share of effects that it starts with."""
@@ -87,7 +87,7 @@ def slice_tests(
         n_draws: permutations, the observed order included; None: `draws_for`.
 
     Conventions:
-        all differences equal: t 0, p 1 · squares of t within 1e-9 of each other are equal · the order of the queries enters the random numbers: sort
+        all differences equal within 1e-12: t 0, p 1 · squares of t within 1e-9 of each other are equal · the order of the queries enters the random numbers: sort
         them · the observed order counts: no p is under 1 / n_draws.
 
     Source:
@@ -106,7 +106,9 @@ def slice_tests(
     if not len(vector) or (len(sizes) and not (sizes.min() > 0 and sizes.max() < len(vector))):
         raise UsageError("a slice has no query, or all of them", expected="slices of some of the queries")
     mean = float(vector.mean())
-    search = _Search(vector - mean, members, sizes)
+    centred = vector - mean
+    centred[np.abs(centred) <= TOLERANCE * np.abs(vector).max()] = 0.0
+    search = _Search(centred, members, sizes)
     inside, outside, variance = search.means_and_variance()
     observed = search.t_squared(np.arange(len(vector))[np.newaxis])[:, 0]
     reached = (observed * (1 - TIE))[:, np.newaxis]

@@ -78,6 +78,12 @@ def test_of_a_slice_and_its_opposite_the_side_that_changed_is_named():
     assert first.rest < first.shrunken <= first.difference
 
 
+def test_an_effect_without_any_noise_is_one_finding():
+    (first,) = slices_of(pair(-0.3 * DIGITS)).found
+    assert (first.text, first.difference, first.rest) == ("with a digit", pytest.approx(-0.3), 0)
+    assert slices_of(pair(0.1 + 0 * noise(1))).found == ()
+
+
 def test_a_change_of_all_queries_alike_is_no_slice():
     found = slices_of(pair(noise(3) - 0.3))
     assert found.found == ()

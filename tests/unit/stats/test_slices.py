@@ -106,9 +106,11 @@ def test_a_family_has_its_share_of_the_significance_level():
     assert only.p_adjusted == pytest.approx(alone.p_adjusted)
 
 
-def test_equal_differences_are_no_finding():
-    found = slice_tests([0.5] * 12, np.array([np.arange(12) < 4]))
-    assert (found.t[0], found.p[0], found.p_adjusted[0], found.shrunken[0]) == (0, 1, 1, 0.5)
+@pytest.mark.parametrize("value", [0.5, 0.1, -1 / 3, 0.0])
+def test_equal_differences_are_no_finding(value):
+    found = slice_tests([value] * 12, np.array([np.arange(12) < 4]))
+    assert (found.t[0], found.p[0], found.p_adjusted[0]) == (0, 1, 1)
+    assert found.shrunken[0] == pytest.approx(value)
 
 
 def test_ten_equal_differences_in_a_slice_are_no_finding_where_most_are_equal():
