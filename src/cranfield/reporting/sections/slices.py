@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cranfield.base.numbers import format_count, format_delta, format_p
-from cranfield.base.words import and_list, count_noun
+from cranfield.base.words import and_list, count_noun, join_first
 from cranfield.evaluation.slices import QuerySlice, SliceChange, SliceSearch
 from cranfield.reporting.document import Block, Details, Paragraph, Section, Table, TonedCell
 from cranfield.reporting.sections.subject import Subject, has_texts, query_text, tone_of
@@ -79,7 +79,7 @@ def _notes(row: QuerySlice) -> str:
     """Other descriptions of a slice, and what it explains."""
     parts = []
     if row.also:
-        parts.append(f"Much the same queries as those {row.text}: {', '.join(row.also)}.")
+        parts.append(f"Much the same queries as those {row.text}: {join_first(row.also)}.")
     if row.n_explained:
         n = count_noun(row.n_explained, "further slices", format_count)
         parts.append(f"{n}: different from the rest because of the queries {row.text} alone.")
