@@ -125,12 +125,8 @@ def pair(queries: dict[str, str], lists: tuple[Lists, Lists]) -> Comparison:
     return compare(*(evaluate(testset, run, measures=[MEASURE]) for run in runs))
 
 
-def main(n_pairs: int, n_searches: int) -> None:
-    """Print the tables."""
-    systems = {"FTS5": fts5("unicode61", 1), "FTS5 with stemming": fts5("porter", 1), "bm25s": bm25s_lists()}
-    ids = list(systems["FTS5"])
-    judged = read_judgments()
-    every = {one: one for one in ids if one in judged}
+def print_errors(systems: dict[str, Lists], every: dict[str, str], n_pairs: int) -> None:
+    """The table of false discoveries."""
     print(f"{'systems':<28} {'null':<8} {'queries':>7} {'slices':>6} {'of one':>6} {'false discoveries':>17}")
     for names in (("FTS5", "FTS5 with stemming"), ("FTS5 with stemming", "bm25s")):
         comparison = pair(every, (systems[names[0]], systems[names[1]]))
@@ -140,6 +136,10 @@ def main(n_pairs: int, n_searches: int) -> None:
                 f"{', '.join(names):<28} {name:<8} {len(every):>7} {n_tried:>6} {n_single:>6} {share:>17.3f}",
                 flush=True,
             )
+
+
+def print_power(systems: dict[str, Lists], every: dict[str, str], n_searches: int) -> None:
+    """The table of planted slices."""
     print(
         f"\n{'queries':>7} {'of the slice':>12} {'effect':>6} {'found':>6} {'other first':>11} {'estimate':>9} {'shrunken':>9}"
     )
@@ -160,6 +160,17 @@ def main(n_pairs: int, n_searches: int) -> None:
                 f"{n:>7} {round(SHARE_PLANTED * n):>12} {-effect:>6.2f} {found:>6.2f} {other:>11.3f} {means[0]:>9.3f} {means[1]:>9.3f}",
                 flush=True,
             )
+
+
+def main(n_pairs: int, n_searches: int) -> None:
+    """Print the tables; none of no pairs, or of no searches."""
+    systems = {"FTS5": fts5("unicode61", 1), "FTS5 with stemming": fts5("porter", 1), "bm25s": bm25s_lists()}
+    judged = read_judgments()
+    every = {name: name for name in systems["FTS5"] if name in judged}
+    if n_pairs:
+        print_errors(systems, every, n_pairs)
+    if n_searches:
+        print_power(systems, every, n_searches)
 
 
 if __name__ == "__main__":

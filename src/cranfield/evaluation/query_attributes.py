@@ -377,7 +377,11 @@ def _numeric(attribute: str, lead: str, things: str, values: Sequence[float | No
         members = ~np.isnan(array)
         members &= (array >= first) if first is not None else True
         members &= (array <= last) if last is not None else True
-        yield Condition(attribute, _range_text(lead, things, first, last), members)
+        bounds = (
+            levels[0] if first is None and last == levels[0] else first,
+            levels[-1] if last is None and first == levels[-1] else last,
+        )
+        yield Condition(attribute, _range_text(lead, things, *bounds), members)
 
 
 def _range_text(lead: str, things: str, first: float | None, last: float | None) -> str:

@@ -238,11 +238,13 @@ def _groups(
     for place in holds:
         if place in alike:
             continue
-        overlap, nearest = max((_overlap(tried[place], tried[each]), -at) for at, each in enumerate(kept))
-        if overlap >= ALIKE:
-            alike[kept[-nearest]].append(place)
+        nearest = max(kept, key=lambda each: _overlap(tried[place], tried[each]))
+        # A part of the slice that names its own condition again says nothing of it.
+        is_part = not set(tried[place].conditions).isdisjoint(tried[nearest].conditions)
+        if is_part or _overlap(tried[place], tried[nearest]) < ALIKE:
+            n_explained[nearest] += 1
         else:
-            n_explained[kept[-nearest]] += 1
+            alike[nearest].append(place)
     for place in kept:
         yield place, alike[place], n_explained[place]
 
@@ -311,10 +313,13 @@ def _shown(
     if sign < 0:  # the mean of all is that of both sides, weighted by their sizes
         shrunken = overall - (shrunken - overall) * (len(query_ids) - len(inside)) / len(inside)
     also = list(texts[1:])
-    for other in alike:
-        same_side = _share(members, tried[other].members) >= _share(members, ~tried[other].members)
-        named = tried[other].texts if same_side else tried[other].opposite
-        also += named[:1] or [f"all but those {tried[other].texts[0]}"]
+    for other in sorted(alike, key=lambda each: len(tried[each].conditions)):
+        known = tried[other]
+        is_same_side = _share(members, known.members) >= _share(members, ~known.members)
+        if named := (known.texts if is_same_side else known.opposite):
+            also.append(named[0])
+        else:  # the rest of a conjunction has no short description
+            n_explained += 1
     order = sorted(inside.tolist(), key=lambda at: (-abs(differences[at]), query_ids[at]))
     return QuerySlice(
         text=texts[0],

@@ -50,7 +50,8 @@ class SliceTests:
     p_adjusted: FloatN
     """The p-value adjusted for all slices."""
     shrunken: FloatN
-    """The mean difference of its queries, shrunk towards the mean of all: see `shrunken_effects`, fitted on the first family."""
+    """The mean difference of its queries, shrunk towards the mean of all: its difference from the rest by `shrunken_effects`, fitted
+    on the first family."""
     n_draws: int
     """Permutations, the observed order included."""
 
@@ -130,6 +131,7 @@ def slice_tests(
     for each, order in orders.items():
         down = order[::-1]
         adjusted[down] = np.minimum(1.0, np.maximum.accumulate(stepped[down] / n_draws) * (given / shares[each]))
+    shrunken_gaps = shrunken_effects(inside - outside, variance, family == present[0])
     return SliceTests(
         n=sizes,
         inside=mean + inside,
@@ -137,7 +139,7 @@ def slice_tests(
         t=np.copysign(np.sqrt(observed), inside - outside),
         p=alone / n_draws,
         p_adjusted=adjusted,
-        shrunken=mean + shrunken_effects(inside, variance, family == present[0]),
+        shrunken=mean + shrunken_gaps * (1 - sizes / len(vector)),
         n_draws=n_draws,
     )
 
@@ -201,7 +203,7 @@ class _Search:
         all_squares = math.ldexp(self.second.total, self.second.exponent)
         self.prior = PRIOR * all_squares / max(1, len(centred) - 1)
         per_in, per_out = 1 / (n_in * (n_in - 1 + PRIOR)), 1 / (n_out * (n_out - 1 + PRIOR))
-        self.n_in, self.n_out, self.per_in = n_in, n_out, per_in
+        self.n_in, self.n_out, self.per_in, self.per_out = n_in, n_out, per_in, per_out
         self.gap = (1 / n_in + 1 / n_out) ** 2 * 4.0**self.first.exponent
         self.slope = (per_in - per_out) * 2.0**self.second.exponent
         self.bend = (per_in / n_in + per_out / n_out) * 4.0**self.first.exponent
@@ -225,11 +227,12 @@ class _Search:
         return sum(others, first)
 
     def means_and_variance(self) -> tuple[FloatN, FloatN, FloatN]:
-        """Means of each slice and of its rest about the mean of all, and the squared standard error of the first."""
+        """Means of each slice and of its rest about the mean of all, and the squared standard error of their difference."""
         sums = np.ldexp(self._sums(self.first.units[np.newaxis]), self.first.exponent)
         squares = np.ldexp(self._sums(self.second.units[np.newaxis]), self.second.exponent)
-        variance = (squares - sums**2 / self.n_in + self.prior) * self.per_in
-        return (sums / self.n_in)[:, 0], (-sums / self.n_out)[:, 0], variance[:, 0]
+        variance = self.const + (self.per_in - self.per_out) * squares
+        variance -= (self.per_in / self.n_in + self.per_out / self.n_out) * sums**2
+        return (sums / self.n_in)[:, 0], (-sums / self.n_out)[:, 0], np.maximum(variance, 0.0)[:, 0]
 
 
 def _permutations(seed: int, n_rows: int, n: int) -> Iterator[NDArray[np.int64]]:

@@ -106,6 +106,19 @@ def test_a_family_has_its_share_of_the_significance_level():
     assert only.p_adjusted == pytest.approx(alone.p_adjusted)
 
 
+@given(st.integers(0, 2**32 - 1))
+def test_a_slice_and_its_rest_are_one_test(seed):
+    """The same |t| and p-values; what is expected of both adds up to the mean of all, as what is seen does."""
+    differences, members = random_search(seed)
+    found = slice_tests(differences, np.concatenate([members, ~members]), n_draws=1000)
+    first, second = slice(0, len(members)), slice(len(members), None)
+    assert found.t[first] == pytest.approx(-found.t[second])
+    assert found.p[first].tolist() == found.p[second].tolist()
+    for means in (found.inside, found.shrunken):
+        total = found.n[first] * means[first] + found.n[second] * means[second]
+        assert total == pytest.approx(np.full(len(members), differences.sum()))
+
+
 @pytest.mark.parametrize("value", [0.5, 0.1, -1 / 3, 0.0])
 def test_equal_differences_are_no_finding(value):
     found = slice_tests([value] * 12, np.array([np.arange(12) < 4]))

@@ -45,7 +45,7 @@ def slices(subject: Subject) -> Section | None:
     caption = (
         f"Kinds of query on which {found.measure} changed differently from the rest: {len(rows)} of {_tried(found)}"
     )
-    blocks: list[Block] = [TableSpec(caption, rows, columns).table(shown=SHOWN_SLICES)]
+    blocks: list[Block] = [TableSpec(caption, rows, columns).table(shown=SHOWN_SLICES, wrap=True)]
     blocks += [Paragraph(each) for row in rows if (each := _notes(row))]
     blocks += [Details(f"Queries {row.text} ({format_count(row.n)})", (_members(subject, row, found),)) for row in rows]
     return Section(
