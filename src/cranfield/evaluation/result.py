@@ -42,6 +42,7 @@ from cranfield.evaluation.many import (
 )
 from cranfield.evaluation.options.blocks import Limits
 from cranfield.evaluation.sensitivity import Sensitivity
+from cranfield.evaluation.slices import SliceSearch, slices_of
 from cranfield.evaluation.unseen import Caveat, Unseen
 from cranfield.evaluation.values import (
     WITHOUT,
@@ -259,6 +260,8 @@ class ComparisonResult(EvaluationResult):
     sensitivity: Sensitivity | None
     causes: Causes | None
     """Why the values of the primary measure differ, without its queries in what is printed; None where the scores do not count."""
+    slices: SliceSearch | None = None
+    """Which kind of query changed; None in what is printed, where the scores do not count, and where too few queries differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -365,6 +368,7 @@ def without_queries(record: E) -> E:
             "moves": {},
             "unpaired": {},
             "causes": None,
+            "slices": None,
         }
     return replace(record, **lighter)
 
@@ -420,6 +424,7 @@ def _of_two(
 ) -> ComparisonResult:
     strata = _by_stratum(comparison.strata_by_measure)
     verdict = comparison.verdict
+    is_explained = with_answers and verdict.code is not VerdictCode.INVALID
     return ComparisonResult(
         **about,
         evidence=comparison.evidence,
@@ -448,7 +453,8 @@ def _of_two(
         unpaired=comparison.dropped,
         unjudged=comparison.unjudged,
         sensitivity=sensitivity,
-        causes=causes_of(comparison) if with_answers and verdict.code is not VerdictCode.INVALID else None,
+        causes=causes_of(comparison) if is_explained else None,
+        slices=slices_of(comparison) if is_explained else None,
     )
 
 

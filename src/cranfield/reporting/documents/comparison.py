@@ -90,6 +90,7 @@ from cranfield.reporting.sections.measures import (
     summaries,
 )
 from cranfield.reporting.sections.model_card import model_card_of
+from cranfield.reporting.sections.slices import slices, strongest
 from cranfield.reporting.sections.subject import (
     Preflight,
     Subject,
@@ -127,8 +128,9 @@ def brief_of(subject: Subject) -> Brief:
         pair = subject.pair
         table = _measures(pair) if pair.verdict_by_class is None else _classes(pair, pair.verdict_by_class)
         counts, *most = _changes(pair)
-        why = first_cause(subject)
-        return Brief(table, (counts, *moved_latencies(subject), *most, *why), doubts, _findings(subject))
+        findings = (*_findings(subject), *strongest(subject))
+        lines = (counts, *moved_latencies(subject), *most, *first_cause(subject))
+        return Brief(table, lines, doubts, findings)
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), moved_latencies(subject), doubts, _findings(subject))
     systems = subject.record.systems
@@ -272,7 +274,7 @@ MAX_LISTED = 12
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    class_verdicts, leaderboard, measures, causes, query_differences, against_baseline, strata_contrasts, warnings,
+    class_verdicts, leaderboard, measures, causes, slices, query_differences, against_baseline, strata_contrasts, warnings,
     headroom, sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
     latencies, confusion, collection, by_query, provenance,
 )  # fmt: skip
