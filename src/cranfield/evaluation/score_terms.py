@@ -135,10 +135,13 @@ def factor_of(path: Path) -> str:
     )
 
 
-def factors_of(explanation: Explanation) -> dict[str, float]:
-    """What the factors of a score are for one document: of parts of the score the share of it, of other numbers their mean.
+def factors_of(explanation: Explanation) -> tuple[dict[str, float], dict[str, float]]:
+    """What the factors of a score are for one document, by their names.
 
     Left out are settings and numbers of the index, which are of no document.
+
+    Returns:
+        Of the parts of a score the share of it that they give together; of other numbers their mean.
     """
     shares: dict[str, float] = {}
     numbers: dict[str, list[float]] = {}
@@ -146,12 +149,16 @@ def factors_of(explanation: Explanation) -> dict[str, float]:
     for path, part in parts_of_score(explanation):
         if part.value is None or path[-1] in SETTINGS | OF_INDEX:
             continue
-        if not (part.children or part.cut) or not total:
+        if not _has_parts(part):
             numbers.setdefault(factor_of(path), []).append(part.value)
-        elif len(path) == 1:
+        elif len(path) == 1 and total:
             name = factor_of(path)
             shares[name] = shares.get(name, 0.0) + part.value / total
-    return shares | {name: sum(values) / len(values) for name, values in numbers.items() if name not in shares}
+    return shares, {name: sum(values) / len(values) for name, values in numbers.items()}
+
+
+def _has_parts(part: Explanation) -> bool:
+    return bool(part.children or part.cut)
 
 
 @dataclass
@@ -197,7 +204,7 @@ def _factors(run: Run) -> dict[str, _Seen]:
     found: dict[str, _Seen] = {}
     for query_id, hit in explained_hits(run):
         for path, part in parts_of_score(hit.explanation) if hit.explanation is not None else ():
-            if part.children or part.cut or part.value is None:
+            if _has_parts(part) or part.value is None:
                 continue
             factor = factor_of(path)
             seen = found.get(factor)
