@@ -59,14 +59,6 @@ class Known(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A result that stands before a document on one side, and did not on the other."""
-
-    doc: str
-    known: Known
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentEffect:
     """A judged document, and what its place on both sides does to the value of its query."""
 
@@ -79,10 +71,10 @@ class DocumentEffect:
     candidate_rank: int | None
     effect: float
     """In the value of the measure; those of a query and its rest add up to its difference."""
-    overtaken_by: tuple[Neighbour, ...]
-    """Of one that fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
-    no_longer_before: tuple[Neighbour, ...]
-    """Of one that rose or entered: results before it on the baseline that are not before it on the candidate."""
+    overtaken_by: Mapping[str, Known]
+    """Where it fell or left: results before it on the candidate that are not before it on the baseline, as far as the lists are kept."""
+    no_longer_before: Mapping[str, Known]
+    """Where it rose or entered: results before it on the baseline that are not before it on the candidate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,10 +363,10 @@ def _effects(lists: Sequence[_Lists], query_id: str) -> Iterator[DocumentEffect]
         move = _move(there, before, after)
         ahead = [side.before(query_id, rank) for side, rank in zip(lists, (before, after), strict=True)]
         overtaken, freed = (
-            tuple(Neighbour(doc, known) for doc, known in one.items() if doc not in other)
-            if one is not None and other is not None and move in moves
-            else ()
-            for one, other, moves in (
+            {doc: known for doc, known in here.items() if doc not in there_too}
+            if here is not None and there_too is not None and move in moves
+            else {}
+            for here, there_too, moves in (
                 (ahead[1], ahead[0], (Move.FELL, Move.LEFT)),
                 (ahead[0], ahead[1], (Move.ROSE, Move.ENTERED)),
             )
@@ -401,10 +393,10 @@ def _sides(lists: Sequence[_Lists], query_id: str, weight: float, effects: Seque
     for effect in effects:
         if effect.move in {Move.FELL, Move.LEFT}:
             down[effect.doc] = None
-            up |= dict.fromkeys(each.doc for each in effect.overtaken_by)
+            up |= dict.fromkeys(effect.overtaken_by)
         elif effect.move in {Move.ROSE, Move.ENTERED}:
             up[effect.doc] = None
-            down |= dict.fromkeys(each.doc for each in effect.no_longer_before)
+            down |= dict.fromkeys(effect.no_longer_before)
     traits = [side.described(query_id) for side in lists]
     both = traits[0] | traits[1]
     if not up:

@@ -283,7 +283,7 @@ class ComparisonResult(EvaluationResult):
     unjudged: Unjudged | None
     sensitivity: Sensitivity | None
     causes: Causes | None
-    """Why the values of the primary measure differ; None in what is printed, and where the scores do not count."""
+    """Why the values of the primary measure differ, without its queries in what is printed; None where the scores do not count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +362,13 @@ def result_of(
         return _of_many(result, about)
     found = tuple(replace(finding, system=each.name) for each in evaluations for finding in each.evidence)
     return EvaluationResult(**about, evidence=found, versions=versions("numpy"))
+
+
+def without_answers(record: E) -> E:
+    """The record as it is printed: without what each system answered, and the documents behind each query's difference."""
+    if isinstance(record, ComparisonResult) and record.causes is not None:
+        return replace(record, queries=None, causes=replace(record.causes, queries={}))
+    return replace(record, queries=None)
 
 
 def without_queries(record: E) -> E:

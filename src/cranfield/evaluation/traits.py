@@ -30,7 +30,7 @@ MIN_QUERIES = 6
 """Fewest queries in which a trait has to differ to be tested: the smallest p-value of a sign test on five is .06."""
 MAX_BALANCED = 4
 """Fields of text that are compared with one another."""
-MAX_OF_QUERY = 3
+MAX_OF_QUERY = 2
 """Traits that are named of one query."""
 SHARE = "share"
 """Value of a trait that is a share of a score."""
@@ -85,13 +85,13 @@ class TraitContrast:
     n_queries: int
     """Queries in which it differs."""
     n_same_way: int
-    """Of these, queries in which it differs in the direction of the majority."""
+    """Those of them in which it differs in the direction of the majority."""
     share: float
     """Share of the whole change, up and down, in the queries that it differs in: those in this direction less the others."""
     separation: float
     """How far apart the two are: their mean difference within queries over the spread of all results, in standard deviations."""
     p: float | None
-    """Of a sign test over the queries; None of one query."""
+    """By a sign test over the queries; None of one query."""
     q: float | None
     """The same, adjusted for all traits that were tried (Benjamini-Yekutieli); None of one query."""
 
@@ -149,8 +149,10 @@ def _matches(wanted: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[Tr
     n, by_field = len(wanted), [(name, set(words(value))) for name, value in texts]
     shares = {name: sum(word in here for word in wanted) / n for name, here in by_field}
     found = {Trait(TraitKind.MATCH, name): share for name, share in shares.items()}
-    for one, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
-        found[Trait(TraitKind.BALANCE, one, other)] = shares[one] - shares[other]
+    for field, other in itertools.combinations(itertools.islice(shares, MAX_BALANCED), 2):
+        found[Trait(TraitKind.BALANCE, field, other)] = shares[field] - shares[other]
+    if set(shares) <= {"title"}:
+        return found  # of a title alone it is not known what else the document has
     known = set[str]().union(*(here for _, here in by_field))
     missing = [word for word in wanted if word not in known]
     other_form = sum(any(is_form(word, each) for each in known) for word in missing)
@@ -226,7 +228,7 @@ def contrasts_of(queries: Sequence[Sides]) -> tuple[tuple[TraitContrast, ...], i
     ]
     if only:
         clear = sorted(
-            (each for each in found if _parts(each.trait, queries[0])),
+            (each for each in found if each.trait.kind is not TraitKind.LENGTH and _parts(each.trait, queries[0])),
             key=lambda each: (list(TraitKind).index(each.trait.kind), each.trait),
         )
         return tuple(clear[:MAX_OF_QUERY]), len(found)

@@ -6,7 +6,7 @@ from statsmodels.stats.multitest import multipletests
 
 from cranfield import compare, evaluate, parse
 from cranfield.base.errors import UsageError
-from cranfield.evaluation.causes import Known, Move, causes_of, parts_of
+from cranfield.evaluation.causes import Known, Move, OneSided, Side, causes_of, parts_of
 from cranfield.evaluation.traits import MIN_QUERIES, Sides, Trait, TraitKind, contrasts_of, described, is_form
 from cranfield.model import Answer, Hit, Outcome, Query, Run, TestSet
 from cranfield.stats.result import benjamini_yekutieli
@@ -56,11 +56,8 @@ def test_effects_name_what_became_of_each_document():
         {"a": discount[1] - discount[0], "b": -discount[1], "c": discount[2]}
     )
     by_doc = {each.doc: each for each in cause.effects}
-    assert [(each.doc, each.known) for each in by_doc["b"].overtaken_by] == [
-        ("y", Known.UNJUDGED),
-        ("c", Known.RELEVANT),
-    ]
-    assert [each.doc for each in by_doc["c"].no_longer_before] == ["b", "x"]
+    assert by_doc["b"].overtaken_by == {"y": Known.UNJUDGED, "c": Known.RELEVANT}
+    assert by_doc["c"].no_longer_before == {"b": Known.RELEVANT, "x": Known.UNJUDGED}
 
 
 def test_an_identical_pair_has_no_cause():
@@ -182,3 +179,44 @@ def test_what_is_of_no_document_is_the_rest():
     found = pair({"q": {"a": 1}}, ranked("a"), ranked("a", "x"), "Utility")
     (cause,) = found.queries.values()
     assert (cause.difference, cause.effects, cause.rest) == (-1, (), -1)
+
+
+def returned(name, lists, kinds):
+    """A run whose results have a type."""
+    answers = {
+        query: Answer(Outcome.ANSWERED, tuple(Hit(doc, fields={"type": kinds[doc]}) for doc in docs))
+        for query, docs in lists.items()
+    }
+    return Run(name, answers)
+
+
+@pytest.mark.parametrize("has_common_type", [True, False])
+def test_documents_that_the_candidate_never_returns_come_first(has_common_type):
+    """12 documents, each the best of two queries, are returned by the baseline alone."""
+    lost = [f"lost{at}" for at in range(12)]
+    kinds = {doc: "pdf" if has_common_type or at % 2 else "page" for at, doc in enumerate(lost)}
+    kinds |= dict.fromkeys([f"kept{at}" for at in range(24)], "page")
+    queries = [f"q{at}" for at in range(24)]
+    testset = TestSet("set", tuple(map(Query, queries)), {q: {lost[at // 2]: 1} for at, q in enumerate(queries)})
+    before = returned("A", {q: [lost[at // 2], f"kept{at}"] for at, q in enumerate(queries)}, kinds)
+    after = returned("B", {q: [f"kept{at}", f"kept{23 - at}"] for at, q in enumerate(queries)}, kinds)
+    found = causes_of(compare(*(evaluate(testset, run, measures=["nDCG@10"]) for run in (before, after))))
+    first = found.ordered[0]
+    assert isinstance(first, OneSided)
+    assert (first.only, first.n_docs, first.n_other, first.share) == (Side.BASELINE, 12, 0, 1.0)
+    assert [trait.value for trait in first.common] == (["pdf"] if has_common_type else [])
+
+
+def test_shorter_lists_are_no_missing_documents():
+    queries = [f"q{at}" for at in range(24)]
+    testset = TestSet("set", tuple(map(Query, queries)), {q: {"a": 1} for q in queries})
+    docs = [f"d{at}" for at in range(9)]
+    before = Run("A", {q: Answer(Outcome.ANSWERED, tuple(map(Hit, ["a", *docs]))) for q in queries})
+    after = Run("B", {q: Answer(Outcome.ANSWERED, tuple(map(Hit, ["b", "a"]))) for q in queries})
+    found = causes_of(compare(*(evaluate(testset, run, measures=["nDCG@10"]) for run in (before, after))))
+    assert found.one_sided is None
+
+
+def test_words_of_a_title_alone_are_not_missing_from_the_document():
+    found = described("cat policy", Hit("d", title="Cats"))
+    assert {trait.kind for trait in found} == {TraitKind.MATCH, TraitKind.LENGTH}

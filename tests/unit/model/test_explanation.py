@@ -47,7 +47,7 @@ def test_a_run_has_the_same_digest_with_explanations_and_without():
     ],
 )
 def test_a_record_that_is_no_tree_is_refused(record):
-    with pytest.raises(ValueError, match="a |no list"):
+    with pytest.raises(ValueError, match=r"a |no list"):
         explanation_from_record(record)
 
 

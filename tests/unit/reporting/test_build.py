@@ -46,6 +46,7 @@ def test_a_comparison_has_its_sections_in_order(comparison: Comparison) -> None:
     document = comparison_document(comparison)
     assert [part.name for part in document.sections] == [
         "measures",
+        "causes",
         "queries",
         "warnings",
         "movement",
@@ -402,7 +403,7 @@ def test_a_bucket_says_the_cutoff_that_it_is_about() -> None:
         "same rank below 1": 1,
         "never found": 1,
     }
-    shown = {row[0]: row[-3:] for row in document.sections[1].blocks[0].table.rows}
+    shown = {row[0]: row[-3:] for row in document.sections[2].blocks[0].table.rows}
     assert shown["q7"] == (12, 14, "not in the top 10 on either")
 
 

@@ -84,9 +84,9 @@ def test_each_class_has_a_table_of_its_own_with_what_is_right(kinds: Comparison)
     assert [section.name for section in document.sections][:5] == [
         "verdict-by-class",
         "measures",
+        "causes",
         "queries",
         "warnings",
-        "classes",
     ]
     assert document.verdict is not None
 

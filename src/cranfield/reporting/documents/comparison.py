@@ -22,7 +22,14 @@ from cranfield.evaluation.contribution import Contribution, Contributions
 from cranfield.evaluation.evaluate import ContrastSpec
 from cranfield.evaluation.latency import CallsResult
 from cranfield.evaluation.many import ManyComparison
-from cranfield.evaluation.result import ComparisonResult, EvaluationResult, ManyResult, QueryRecord, SystemResult
+from cranfield.evaluation.result import (
+    ComparisonResult,
+    EvaluationResult,
+    ManyResult,
+    QueryRecord,
+    SystemResult,
+    without_answers,
+)
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.unseen import Caveat, CaveatKind, nearest
 from cranfield.evaluation.values import ClassRow, ClassVerdict, Comparison, Evaluation, Summary
@@ -48,7 +55,7 @@ from cranfield.reporting.document import (
     without_tones,
 )
 from cranfield.reporting.query_data import QueryData
-from cranfield.reporting.sections.causes import causes
+from cranfield.reporting.sections.causes import causes, first_cause
 from cranfield.reporting.sections.collection import (
     answers,
     by_query,
@@ -119,7 +126,8 @@ def brief_of(subject: Subject) -> Brief:
         pair = subject.pair
         table = _measures(pair) if pair.verdict_by_class is None else _classes(pair, pair.verdict_by_class)
         counts, *most = _changes(pair)
-        return Brief(table, (counts, *moved_latencies(subject), *most), doubts, _findings(subject))
+        why = first_cause(subject)
+        return Brief(table, (counts, *moved_latencies(subject), *most, *why), doubts, _findings(subject))
     if subject.many is not None:
         return Brief(_board(subject.many, subject.sort), moved_latencies(subject), doubts, _findings(subject))
     systems = subject.record.systems
@@ -353,7 +361,7 @@ def subject_document(subject: Subject) -> Document:
         subtitle=(*_listed(listed), test_set_line(record)),
         sections=sections,
         tidy=partial(tidy_comparison, subject.pair) if subject.pair else partial(tidy_evaluations, record),
-        payload=lambda: to_jsonable(replace(record, queries=None)),
+        payload=lambda: to_jsonable(without_answers(record)),
         record=lambda: to_jsonable(record),
         calls=lambda: subject.calls if subject.calls.were_made else None,
         verdict=verdict_block(subject),
@@ -519,7 +527,7 @@ def contribution_document(found: Contributions, calls: Callable[[], CallsResult]
             *sections,
         ),
         tidy=_spec(found).tidy,
-        payload=lambda: to_jsonable(replace(found, queries=None)),
+        payload=lambda: to_jsonable(without_answers(found)),
         record=lambda: to_jsonable(found),
         stamps=(PILOT_STAMP,) if subject.pilot else (),
         made_by=MADE_BY,

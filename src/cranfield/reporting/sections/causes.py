@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from cranfield.base.numbers import MINUS, format_average, format_count, format_delta, format_p, format_percent
-from cranfield.base.words import and_list, count_noun, join_first
-from cranfield.evaluation.causes import Causes, DocumentEffect, Known, Move, Neighbour, OneSided, QueryCause, Side
+from cranfield.base.words import and_list, capitalised, count_noun, join_first, printable, shorten_to, shown_id
+from cranfield.evaluation.causes import (
+    MIN_RETURNED,
+    Causes,
+    DocumentEffect,
+    Known,
+    Move,
+    OneSided,
+    QueryCause,
+    Side,
+)
 from cranfield.evaluation.score_terms import WeightChange
 from cranfield.evaluation.traits import SHARE, Trait, TraitContrast, TraitKind
 from cranfield.measures import Measure
-from cranfield.reporting.document import Block, Bullets, Paragraph, Section, TonedCell
-from cranfield.reporting.sections.subject import Subject, has_texts, query_text, tone_of
+from cranfield.reporting.document import Block, Bullets, Paragraph, Section
+from cranfield.reporting.sections.subject import Subject, query_text
 from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
 SHOWN_QUERIES = 10
@@ -23,11 +32,15 @@ SHOWN_SHARE = 0.8
 """Share of the effects that a sentence covers, where so many documents do."""
 SHOWN_DOCS = 3
 SHOWN_WEIGHTS = 12
-HOW_TO_READ = (
-    "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of "
-    "all documents of a query add up to its difference. Share of the change: of the size of all differences, the part in queries "
-    "where the trait differs in this direction, less the part where it differs in the other. q: adjusted for all traits that were "
-    "tried (Benjamini-Yekutieli); a trait that goes with a change need not be its cause."
+QUERY_COLUMNS = 60
+READ_EFFECTS = (
+    "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of all "
+    "documents of a query add up to its difference."
+)
+READ_TRAITS = (
+    "Share of the change: of the size of all differences, the part in queries where the trait differs in this direction, less the "
+    "part where it differs in the other. q: adjusted for all traits that were tried (Benjamini-Yekutieli). A trait that goes with a "
+    "change need not be its cause."
 )
 
 
@@ -36,31 +49,52 @@ def causes(subject: Subject) -> Section | None:
     found = None if subject.pair is None or subject.is_void else subject.pair.causes
     if found is None:
         return None
-    blocks: list[Block]
     if found.refused:
-        blocks = [*_weights(found), Paragraph(f"Not parted by document: {found.refused}.")]
-        return Section("causes", "Why it changed", tuple(blocks))
+        refused = Paragraph(f"Not parted by document: {found.refused}.")
+        return Section("causes", "Why it changed", (*_weights(found), refused))
     if not found.queries:
         return None
-    blocks = [*_weights(found), *_traits(found)]
-    texts = has_texts(subject.record)
-    columns: Columns[QueryCause] = (
-        Col("query", lambda row: row.query, "query id"),
-        Col("text", lambda row: query_text(subject.record, row.query), when=texts),
-        Col("difference", lambda row: TonedCell(row.difference, tone_of(row.difference, found.measure)), "delta"),
-        Col("why", lambda row: cause_sentence(row, found.measure)),
-    )
     rows = list(found.queries.values())
-    caption = f"Why {found.measure} of a query changed, the largest differences first"
-    blocks.append(TableSpec(caption, rows, columns).table(shown=SHOWN_QUERIES))
-    blocks.append(Paragraph(HOW_TO_READ, "note"))
+    shown = rows[:SHOWN_QUERIES]
+    which = (
+        f"the {len(shown)} largest of {format_count(len(rows))} differences"
+        if len(shown) < len(rows)
+        else "all that differ"
+    )
+    blocks: list[Block] = [*_weights(found)]
+    if found.one_sided is not None:
+        blocks.append(Paragraph(f"{capitalised(cause_of_all(found.one_sided))}. {_examples(found.one_sided)}"))
+    blocks += _traits(found)
+    blocks.append(Paragraph(f"{found.measure} by query, {which}:"))
+    blocks.append(Bullets(tuple(_of_query(subject, each, found.measure) for each in shown)))
+    blocks.append(Paragraph(READ_EFFECTS, "note"))
     return Section("causes", "Why it changed", tuple(blocks), _key_figure(found))
 
 
+def _of_query(subject: Subject, cause: QueryCause, measure: Measure) -> str:
+    text = query_text(subject.record, cause.query)
+    name = (
+        f"{shown_id(cause.query, quoted=False)} “{printable(shorten_to(text, QUERY_COLUMNS))}”"
+        if text and text != cause.query
+        else shown_id(cause.query, quoted=False)
+    )
+    return f"{name} ({format_delta(cause.difference)}): {cause_sentence(cause, measure)}"
+
+
+def _examples(found: OneSided) -> str:
+    docs = join_first([shown_id(doc, quoted=False) for doc in found.docs], SHOWN_DOCS)
+    opposite = f"; {count_noun(found.n_other, 'documents', format_count)} the other way round" if found.n_other else ""
+    return f"Such as {docs}{opposite}. Each is returned for at least {MIN_RETURNED} queries."
+
+
+def first_cause(subject: Subject) -> tuple[str, ...]:
+    """What explains most of the change, as a line of the short form; none where nothing does."""
+    found = None if subject.pair is None or subject.is_void else subject.pair.causes
+    return (f"Why: {cause_of_all(found.ordered[0])}",) if found is not None and found.ordered else ()
+
+
 def _key_figure(found: Causes) -> str:
-    if found.weights and found.weights[0].is_setting:
-        return weight_words(found.weights[0])
-    return trait_words(found.traits[0]) if found.traits else ""
+    return cause_of_all(found.ordered[0]) if found.ordered else ""
 
 
 def _weights(found: Causes) -> Iterator[Block]:
@@ -112,6 +146,7 @@ def _traits(found: Causes) -> Iterator[Block]:
     )
     caption = f"What sets results that came up apart from those that went down: {count_noun(len(found.traits), 'traits')} of {format_count(found.n_tried)} tried"
     yield TableSpec(caption, found.traits, columns).table(shown=SHOWN_QUERIES)
+    yield Paragraph(READ_TRAITS, "note")
 
 
 def trait_name(trait: Trait) -> str:
@@ -190,7 +225,7 @@ def cause_lines(cause: QueryCause, measure: Measure) -> list[str]:
 def effect_words(effect: DocumentEffect, measure: Measure) -> str:
     """`d1 fell from 4 to 14, out of the first 10 (−.21): behind 3 unjudged results (a, b, c)`."""
     ranks = _ranks(effect, measure)
-    words = f"{effect.doc} {ranks} ({format_delta(effect.effect)})"
+    words = f"{shown_id(effect.doc, quoted=False)} {ranks} ({format_delta(effect.effect)})"
     if effect.overtaken_by:
         words += f": behind {_neighbours(effect.overtaken_by)}"
     elif effect.no_longer_before:
@@ -212,9 +247,9 @@ def _ranks(effect: DocumentEffect, measure: Measure) -> str:
             return f"{effect.move.value} from {before} to {after}"
 
 
-def _neighbours(found: Sequence[Neighbour]) -> str:
-    """`2 unjudged and 1 relevant result (a, b, c)`."""
-    counts = Counter(each.known for each in found)
+def _neighbours(found: Mapping[str, Known]) -> str:
+    """`2 unjudged and 1 relevant results (a, b, c)`."""
+    counts = Counter(found.values())
     kinds = and_list(
         [
             f"{counts[known]} {known.value}"
@@ -222,6 +257,5 @@ def _neighbours(found: Sequence[Neighbour]) -> str:
             if counts[known]
         ]
     )
-    return (
-        f"{kinds} {'result' if len(found) == 1 else 'results'} ({join_first([each.doc for each in found], SHOWN_DOCS)})"
-    )
+    docs = join_first([shown_id(doc, quoted=False) for doc in found], SHOWN_DOCS)
+    return f"{kinds} {'result' if len(found) == 1 else 'results'} ({docs})"
