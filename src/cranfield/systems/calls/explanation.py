@@ -73,7 +73,7 @@ def _own_part(part: Any) -> tuple[str, float | None, Children, int] | None:
 
 
 def _written_part(part: Any) -> tuple[str, float | None, Children, int] | None:
-    """Of the form that Cranfield writes: name, value, children, cut."""
+    """A part of the form that Cranfield writes: name, value, children, cut."""
     if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
         return None
     cut = part.get("cut", 0)
@@ -95,7 +95,7 @@ def _feature(part: Any) -> tuple[str, float | None, Children, int] | None:
 
 
 def _lucene_part(part: Any) -> tuple[str, float | None, Children, int] | None:
-    """Of Lucene's form: value, description, details; `context` is tantivy's."""
+    """A part of Lucene's form: value, description, details; `context` is tantivy's."""
     if not isinstance(part, Mapping) or not isinstance(part.get("description"), str):
         return None
     description = part["description"].strip()
