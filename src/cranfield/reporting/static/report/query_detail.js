@@ -70,7 +70,7 @@ function hitItem(hit, other, isRight) {
     make("span", { class: "rank" }, hit.rank), " ", what);
 }
 
-const termText = value => value === null ? UNKNOWN : String(Number(value.toPrecision(6))).replace("-", MINUS);
+const termText = value => value === null ? UNKNOWN : String(Number(value.toPrecision(5))).replaceAll("-", MINUS);
 
 /** How a score came about, term by term, folded; beside the other system's, where it has the document too. */
 function scoreTerms(hit, other) {
