@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -13,7 +14,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route, expect
 
 from cranfield import Answer, Hit, Outcome, Query, Run, TestSet, compare, compare_many, evaluate
-from cranfield.model import CallLog
+from cranfield.model import CallLog, Explanation
 from cranfield.reporting import comparison_document, evaluation_document, save_report
 from cranfield.reporting.query_data import data_json, query_detail, query_index
 from cranfield.reporting.renderers.html import MODULES, render_blocks
@@ -46,11 +47,26 @@ def runs() -> tuple[TestSet, list[Run]]:
     return truth, [run("old", 3), run("new", 0), run("third", 3)]
 
 
+def with_explanations(run: Run, boost: float) -> Run:
+    """The same run, in which each score is that of a title at a boost, and of a body."""
+
+    def explained(hit: Hit) -> Hit:
+        title = Explanation(f"title:{EVIL}", boost * 0.5, (Explanation("boost", boost), Explanation("idf", 0.5)))
+        return replace(hit, explanation=Explanation("sum", boost * 0.5 + 0.25, (title, Explanation("body:text", 0.25))))
+
+    answers = {
+        query_id: replace(answer, hits=tuple(map(explained, answer.hits))) for query_id, answer in run.answers.items()
+    }
+    return replace(run, answers=answers)
+
+
 def write_reports(folder: Path) -> None:
     """Two systems, three, and one."""
     truth, all_runs = runs()
     old, new, third = (evaluate(truth, run) for run in all_runs)
+    sides = [evaluate(truth, with_explanations(run, boost)) for run, boost in ((all_runs[0], 1.0), (all_runs[1], 5.0))]
     documents = {
+        "explained": comparison_document(compare(*sides, test="t")),
         "pair": comparison_document(compare(old, new, test="t")),
         "many": comparison_document(compare_many([old, new, third], test="t")),
         "one": evaluation_document([old]),
@@ -63,7 +79,7 @@ def write_reports(folder: Path) -> None:
 def reports(make_once: Callable[[str, Callable[[Path], object]], Path]) -> dict[str, Path]:
     """Name to page."""
     folder = make_once("pages of the query view", write_reports)
-    return {name: folder / f"{name}.html" for name in ("pair", "many", "one")}
+    return {name: folder / f"{name}.html" for name in ("pair", "many", "one", "explained")}
 
 
 @pytest.fixture
@@ -104,6 +120,24 @@ def test_a_query_is_found_by_text_id_class_or_outcome(opened) -> None:
         page.get_by_label("Find a query").fill(words)
         assert found(page) == ids
         assert page.locator("[data-part=status]").inner_text() == f"{len(ids)} of 60 queries, values of nDCG@10"
+
+
+def test_the_terms_of_a_score_are_folded_beside_those_of_the_other_system(opened) -> None:
+    page = opened("explained", hash_="#q=q57")
+    folded = page.locator(f"{PANEL} .hits").nth(1).locator(".hit", has_text="q57-a").locator("details.terms")
+    expect(folded).to_have_count(1)
+    assert folded.locator("table").is_hidden()
+    folded.locator("summary").click()
+    rows = [row.locator("th, td").all_inner_texts() for row in folded.locator("tbody tr").all()]
+    assert rows == [
+        ["score", "2.75", "0.75", "2"],
+        [f"title:{EVIL}", "2.5", "0.5", "2"],
+        [f"title:{EVIL} · boost", "5", "1", "4"],
+        [f"title:{EVIL} · idf", "0.5", "0.5", "="],
+        ["body:text", "0.25", "0.25", "="],
+    ]
+    assert folded.locator("thead th").all_inner_texts() == ["term", "here", "on A", "difference"]
+    assert Axe().run(page, PANEL.removesuffix("[open]")).response["violations"] == []
 
 
 def test_queries_are_filtered_by_class_and_change_and_sorted(opened) -> None:

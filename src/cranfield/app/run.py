@@ -23,7 +23,7 @@ from cranfield.base.errors import ConfigError, CranfieldError, TestSetError, Unk
 from cranfield.config import Config, SystemConfig, expand_preset, load_config, public_config, system_config
 from cranfield.config.presets import PRESETS, Preset
 from cranfield.config.services import McpServer
-from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig
+from cranfield.config.systems import FusionConfig, HttpConfig, McpConfig, PresetConfig, with_explanations
 from cranfield.evaluation.compare import compare as compare_evaluations
 from cranfield.evaluation.evidence.values import void_sentences
 from cranfield.evaluation.testset.judging_notes import guidelines_differ
@@ -403,6 +403,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
     sort: str = "mean",
     pairs: bool = False,
     cache: AnswerCache = "use",
+    explain: bool = False,
     today: date | None = None,
     overrides: SetOverrides = NO_OVERRIDES,
     floors: Floors | None = None,
@@ -427,6 +428,7 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         sort: order of three systems or more: mean, rank (mean rank), name, given or a measure.
         pairs: list all pairs of three systems or more, however many.
         cache: what is done with the answers of earlier runs.
+        explain: every system that can says how the score of each result came about.
         today: to report that a test set is overdue for new queries; None does not report it.
         overrides: options of the test set, and measures, in place of those of the config.
         floors: bounds on means of every system.
@@ -438,6 +440,9 @@ def run_job(  # noqa: PLR0913 - each is an option of the command, and is typed b
         Interrupted: the same call continues where it stopped.
     """
     config = _config(config_path, targets, overrides)
+    if explain:
+        systems_explained = {name: with_explanations(system) for name, system in config.systems.items()}
+        config = config.model_copy(update={"systems": systems_explained})
     if allow_drift and not any(settings.repo for settings in config.sets.values()):
         hint = "name it in the config with `repo: DIR`"
         raise UsageError("{allow_drift} needs a repository", hint=hint, parameters=("allow_drift",))

@@ -32,6 +32,8 @@ class Preset:
     """From the settings to the keys of a system, as they would be written in cranfield.yaml."""
     example: Mapping[str, Any]
     """A minimal `with`, for the documentation and the tests."""
+    explained: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
+    """From the keys of a system to those of one that explains its scores; the same keys where the engine cannot."""
 
 
 class Sqlite(Strict):
@@ -99,6 +101,10 @@ def postgres(settings: Postgres) -> Mapping[str, Any]:
     return {"python": "cranfield.systems.engines.postgres:searcher", "with": _given(settings)}
 
 
+def _explained_function(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**form, "with": {**form["with"], "explain": True}}
+
+
 def _given(settings: Strict) -> Mapping[str, Any]:
     """Settings as they were given: what has a default is left to the function."""
     return settings.model_dump(exclude_unset=True)
@@ -111,6 +117,7 @@ _TABLE = (
         presets_http.Elasticsearch,
         presets_http.elasticsearch,
         {"url": "http://localhost:9200", "index": "docs", "fields": {"title": 2, "body": 1}},
+        presets_http.lucene_explained,
     ),
     Preset(
         "opensearch",
@@ -118,6 +125,7 @@ _TABLE = (
         presets_http.OpenSearch,
         presets_http.opensearch,
         {"url": "http://localhost:9200", "index": "docs", "fields": {"title": 2, "body": 1}},
+        presets_http.lucene_explained,
     ),
     Preset(
         "solr",
@@ -125,6 +133,7 @@ _TABLE = (
         presets_http.Solr,
         presets_http.solr,
         {"url": "http://localhost:8983/solr", "collection": "docs", "fields": {"title": 2, "body": 1}},
+        presets_http.solr_explained,
     ),
     Preset(
         "vespa",
@@ -132,6 +141,7 @@ _TABLE = (
         presets_http.Vespa,
         presets_http.vespa,
         {"url": "http://localhost:8080", "source": "doc", "ranking": "bm25"},
+        presets_http.vespa_explained,
     ),
     Preset(
         "qdrant",
@@ -146,6 +156,7 @@ _TABLE = (
         Sqlite,
         sqlite,
         {"database": "docs.db", "table": "docs", "weights": {"title": 2}},
+        _explained_function,
     ),
     Preset(
         "postgres",
@@ -153,6 +164,7 @@ _TABLE = (
         Postgres,
         postgres,
         {"dsn_env": "DATABASE_URL", "table": "docs", "columns": {"title": "A", "body": "D"}},
+        _explained_function,
     ),
 )
 

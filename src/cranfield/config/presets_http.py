@@ -165,6 +165,11 @@ def _lucene(settings: Lucene, headers: Mapping[str, str]) -> Mapping[str, Any]:
     )
 
 
+def lucene_explained(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The search with `explain`, which has an `_explanation` in each hit."""
+    return _reading(form, "_explanation", json={"explain": True})
+
+
 def solr(settings: Solr) -> Mapping[str, Any]:
     """JSON Request API of Solr 7.2 to 9: `POST /solr/{collection}/{handler}`.
 
@@ -190,6 +195,12 @@ def solr(settings: Solr) -> Mapping[str, Any]:
         body=body,
         extract=_first_values(_extract(settings, "response.docs"), "id", "title"),
     )
+
+
+def solr_explained(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The request with the field `[explain style=nl]` in each document, which is what `debug.explain.structured` has by id."""
+    shown = [*form["http"]["json"].get("fields", []), "[explain style=nl]"]
+    return _reading(form, '"[explain]"', json={"fields": shown})
 
 
 def vespa(settings: Vespa) -> Mapping[str, Any]:
@@ -222,6 +233,11 @@ def vespa(settings: Vespa) -> Mapping[str, Any]:
             stored="fields",
         ),
     )
+
+
+def vespa_explained(form: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The features that the rank profile has under `match-features`, else those under `summary-features`; nothing more is requested."""
+    return _reading(form, "fields.matchfeatures || fields.summaryfeatures", json={})
 
 
 def qdrant(settings: Qdrant) -> Mapping[str, Any]:
@@ -271,6 +287,12 @@ def _form(
     if settings.ca is not None:
         request["ca"] = settings.ca
     return {"http": request, "extract": dict(extract)}
+
+
+def _reading(form: Mapping[str, Any], path: str, *, json: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same request with more members of its body, and the place of the explanation in a result."""
+    request = {**form["http"], "json": {**form["http"]["json"], **json}}
+    return {**form, "http": request, "extract": {**form["extract"], "explanation": path}}
 
 
 def _extract(

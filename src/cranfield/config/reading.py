@@ -177,6 +177,11 @@ class ResultPaths(Strict):
     """JMESPath of the number of tokens in a result."""
     result_fields: OfChange[dict[str, ResultPath]] = Field(default_factory=dict)
     """Name to JMESPath in a result: what raters see of its document (`text`, `url`, `image`)."""
+    explanation: OfChange[ResultPath | None] = None
+    """JMESPath in a result of how its score came about: a tree of Lucene or tantivy (`_explanation`), or an object of name to
+    number, such as the features of a learned ranker. It is kept where the system has `explain: true`."""
+    explanations: OfChange[ResultPath | None] = None
+    """JMESPath over the document of an object of id to explanation, where these are not in the results: `debug.explain`."""
     failed: OfChange[ResultPath | None] = PARTIAL
     """JMESPath over the document that detects an incomplete answer: unless its value is null, false, 0 or empty, the answer is
     a failure with that value as the reason. Each member of an object is checked: `{timed_out: timed_out, shards: _shards.failed}`.

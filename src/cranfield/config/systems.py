@@ -213,6 +213,9 @@ class SearchSystem(CalledSystem):
     """A program that runs while the system is queried; its port is `{port}` in the settings of the system."""
     after: OfChange[Commands] = Field(default_factory=list)
     """A command, or a list of commands, run in `cwd` at the end in any case: also after a failure or an interruption."""
+    explain: OfChange[bool] = False
+    """Keep how the score of each result came about, as `cranfield run --explain` does for every system. A preset asks its
+    engine for it; other systems get the parameter `explain`, and their results have an `explanation`."""
     order: OfChange[Order] = "given"
     """Order of the results: as given, or sorted by score, descending (higher is better) or ascending."""
     extract: OfChange[Extract | None] = None
@@ -336,8 +339,9 @@ class RunConfig(CalledSystem):
 
     kind = "run"
     hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("order", "extract", "before", "serve", "after"), "leave it out: the run file has its results."
+        ("order", "extract", "before", "serve", "after", "explain"), "leave it out: the run file has its results."
     )
+    explain: ClassVar[bool] = True
     order: ClassVar[Order] = "given"
     extract: ClassVar[None] = None
     before: ClassVar[tuple[list[str], ...]] = ()
@@ -383,7 +387,8 @@ class FusionConfig(BaseSystem):
 
     kind = "fusion"
     hints: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        SearchSystem.model_fields.keys() - BaseSystem.model_fields.keys(), "set it for each of the fused systems."
+        SearchSystem.model_fields.keys() - BaseSystem.model_fields.keys() - {"explain"},
+        "set it for each of the fused systems.",
     )
     cwd: ClassVar[str] = "."
     env: ClassVar[Mapping[str, SecretStr]] = {}
@@ -400,6 +405,8 @@ class FusionConfig(BaseSystem):
 
     fusion: OfChange[Fusion]
     """Other systems of this file, fused."""
+    explain: OfChange[bool] = False
+    """Keep what each of them gives to the score of a result, with its own explanation where it has one."""
 
 
 class PresetConfig(SearchSystem):
@@ -472,14 +479,20 @@ def _expanded(system: PresetConfig) -> tuple[type[HttpConfig | PythonConfig], di
 
     preset = PRESETS[system.preset]
     form = dict(preset.fill(preset.settings.model_validate(system.with_ or {})))
+    form = dict(preset.explained(form)) if system.explain else form
     keys = {name: getattr(system, name) for name in system.model_fields_set - {"preset", "with_"}}
     if "depends" in form:  # its paths are relative to the config file, those of a system to its `cwd`
         keys["depends"] = [*(os.path.relpath(path, system.cwd) for path in form["depends"]), *system.depends]
     return HttpConfig if "http" in form else PythonConfig, form | keys
 
 
+def with_explanations(system: SystemConfig) -> SystemConfig:
+    """The same system, whose results say how their scores came about."""
+    return system if isinstance(system, RunConfig) else system.model_copy(update={"explain": True})
+
+
 SHARED = (
-    "cwd", "env", "before", "serve", "after", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s", "order",
+    "cwd", "env", "before", "serve", "after", "params", "components", "timeout_s", "concurrency", "rate_per_s", "retries", "backoff_s", "explain", "order",
     "extract", "empty", "depends", "preflight",
 )  # fmt: skip
 """Keys that several kinds of system have, in the order in which they are shown."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from cranfield.base.errors import UsageError
 from cranfield.evaluation.evaluate import SAME
+from cranfield.evaluation.score_terms import WeightChange, weight_changes
 from cranfield.evaluation.traits import Described, Sides, Trait, TraitContrast, TraitKind, contrasts_of, described
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, compute
@@ -133,12 +134,15 @@ class Causes:
     """Traits that were tried: the false-discovery rate is controlled over all of them."""
     n_described: int
     """Queries whose results were described for them: those that changed most, and whose run is kept."""
+    weights: tuple[WeightChange, ...] = ()
+    """Factors of the scores, as the systems explain them, that are constant on each system and not the same: what was changed."""
 
     @property
-    def ordered(self) -> tuple[OneSided | TraitContrast, ...]:
-        """What explains the change as a whole, first what explains most."""
+    def ordered(self) -> tuple[WeightChange | OneSided | TraitContrast, ...]:
+        """What explains the change as a whole: settings that were changed, then first what explains most."""
+        settings = tuple(each for each in self.weights if each.is_setting)
         first = [] if self.one_sided is None or self.one_sided.share < LEADING_SHARE else [self.one_sided]
-        return (*first, *self.traits)
+        return (*settings, *first, *self.traits)
 
 
 def why_not_parted(measure: Measure) -> str:
@@ -210,8 +214,10 @@ def _down_to(ranking: Ranking, rows: NDArray[np.bool_]) -> Ranking:
 def causes_of(comparison: Comparison) -> Causes:
     """Why the values of the primary measure differ, query by query and over all of them."""
     measure, sides = comparison.primary, comparison.evaluations
+    before, after = (side.run for side in sides)
+    weights = () if before is None or after is None else weight_changes(before, after)
     if why := why_not_parted(measure):
-        return Causes(measure, why, {}, None, (), 0, 0)
+        return Causes(measure, why, {}, None, (), 0, 0, weights)
     differences = comparison.measures[measure].differences
     moved = sorted((each for each in differences.items() if abs(each[1]) > SAME), key=lambda each: -abs(each[1]))
     lists = [_Lists(side, measure) for side in sides]
@@ -232,7 +238,7 @@ def causes_of(comparison: Comparison) -> Causes:
         )
         for query_id, difference in moved
     }
-    return Causes(measure, "", queries, _one_sided(lists, found), traits, n_tried, len(contrasted))
+    return Causes(measure, "", queries, _one_sided(lists, found), traits, n_tried, len(contrasted), weights)
 
 
 def _one_sided(lists: Sequence[_Lists], found: Mapping[str, Sequence[DocumentEffect]]) -> OneSided | None:

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import numpy as np
 
@@ -41,6 +41,7 @@ from cranfield.evaluation.many import (
     StratumRow,
 )
 from cranfield.evaluation.options.blocks import Limits
+from cranfield.evaluation.score_terms import flatten, most_of
 from cranfield.evaluation.sensitivity import Sensitivity
 from cranfield.evaluation.slices import SliceSearch, slices_of
 from cranfield.evaluation.unseen import Caveat, Unseen
@@ -57,12 +58,18 @@ from cranfield.evaluation.values import (
 from cranfield.evaluation.verdict_table import VerdictCode
 from cranfield.measures import Measure
 from cranfield.measures.kernels import first_relevant_rank
-from cranfield.model import CONVENTIONS, Absence, Outcome, Scalar, TestSet
+from cranfield.model import CONVENTIONS, Absence, Explanation, Outcome, Scalar, TestSet
 from cranfield.model.query import NEGATIVE, class_of, query_strata
 from cranfield.model.results import Record, TestSetRecord, from_jsonable
 from cranfield.ranking.value import RankedHit
 from cranfield.stats.result import TestResult
 
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+SHOWN_TERMS = 60
+"""Terms of a score that a record has: of an explanation with more, those that are the least deep."""
 V = TypeVar("V")
 E = TypeVar("E", bound="EvaluationResult")
 S = TypeVar("S", StratumSummary, StratumComparison)
@@ -153,6 +160,27 @@ class HitRecord:
     """The expected item that it matched."""
     credited: bool
     span: str | None
+    terms: Mapping[str, float] | None = None
+    """The terms of its score as the system explains it, at most `SHOWN_TERMS`; not in JSON where there are none."""
+    n_terms_cut: int = 0
+    """Parts of the explanation that these leave out, or that the run does not have because of its bounds; not in JSON where it is 0."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """In records of results without explanations there is no word of them."""
+        from pydantic_core import core_schema
+
+        def write(hit: HitRecord, as_written: Callable[[HitRecord], dict[str, Any]]) -> dict[str, Any]:
+            written = as_written(hit)
+            if not hit.n_terms_cut:
+                del written["n_terms_cut"]
+            if hit.terms is None:
+                del written["terms"]
+            return written
+
+        found: Any = handler(source)
+        found["serialization"] = core_schema.wrap_serializer_function_ser_schema(write)
+        return cast("CoreSchema", found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -630,6 +658,8 @@ def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[
         if place is None:
             return SystemAnswer(evaluation.name, None)
         answer = evaluation.run.answers.get(query_id) if evaluation.run is not None else None
+        hits = () if answer is None else reversed(answer.hits)
+        explained = {hit.public_id: hit.explanation for hit in hits if hit.explanation is not None}
         return SystemAnswer(
             evaluation.name,
             ranking.outcomes[place].value,
@@ -639,17 +669,32 @@ def _sides(evaluation: Evaluation, expected: ExpectedItemsByQuery) -> Callable[[
             first[query_id],
             tuple(item.name for item in expected[query_id] if item.rank is None),
             None if answer is None or not answer.fields else dict(answer.fields),
-            tuple(map(_hit, ranking.top.get(query_id, ()))),
+            tuple(_hit(hit, explained.get(hit.id)) for hit in ranking.top.get(query_id, ())),
         )
 
     return side
 
 
-def _hit(hit: RankedHit) -> HitRecord:
+def _hit(hit: RankedHit, explanation: Explanation | None) -> HitRecord:
     state = hit.state.name.lower()
     grade = hit.level if state == "judged" else None
     state = "forbidden" if hit.forbidden else state
-    return HitRecord(hit.rank, hit.id, hit.title, state, grade, hit.gain, hit.item, hit.credited, hit.span)
+    terms = flatten(explanation)
+    shown = most_of(terms, SHOWN_TERMS)
+    n_cut = 0 if explanation is None else explanation.n_cut + len(terms) - len(shown)
+    return HitRecord(
+        hit.rank,
+        hit.id,
+        hit.title,
+        state,
+        grade,
+        hit.gain,
+        hit.item,
+        hit.credited,
+        hit.span,
+        None if explanation is None else shown,
+        n_cut,
+    )
 
 
 def outcome_counts(evaluation: Evaluation) -> dict[str, int]:

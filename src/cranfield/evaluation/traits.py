@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cranfield.evaluation.score_terms import factors_of
 from cranfield.model import Hit
 from cranfield.model.run import TEXTS
 from cranfield.stats.paired import sign_test
@@ -31,6 +32,8 @@ MAX_BALANCED = 4
 """Fields of text that are compared with one another."""
 MAX_OF_QUERY = 2
 """Traits that are named of one query."""
+SHARE = "share"
+"""Value of a trait that is a share of a score."""
 _WORD = re.compile(r"\w+")
 _IS_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -50,6 +53,8 @@ class TraitKind(StrEnum):
     """The share of the query's words that the document has in no form."""
     MATCH = "match"
     """The share of the query's words that a field has."""
+    EXPLANATION = "explanation"
+    """A factor of the score, as the engine explains it; of a part of the score (`value` is `share`) the share that it gives."""
     DATE = "date"
     NUMBER = "number"
     """A field is a number."""
@@ -110,9 +115,9 @@ def described(text: str, hit: Hit) -> dict[Trait, float]:
 
     Args:
         text: of the query.
-        hit: with its title and the fields that the system says of it.
+        hit: with its title, the fields that the system says of it, and the explanation of its score.
     """
-    found: dict[Trait, float] = {}
+    found = _explained(hit)
     texts: list[tuple[str, str]] = []
     for name, value in _fields(hit):
         if isinstance(value, bool):
@@ -129,6 +134,14 @@ def described(text: str, hit: Hit) -> dict[Trait, float]:
             found[Trait(TraitKind.VALUE, name, value)] = 1.0
     wanted = list(dict.fromkeys(words(text)))
     return found | _matches(wanted, texts) if wanted and texts else found
+
+
+def _explained(hit: Hit) -> dict[Trait, float]:
+    if hit.explanation is None:
+        return {}
+    shares, numbers = factors_of(hit.explanation)
+    found = {Trait(TraitKind.EXPLANATION, name, SHARE): share for name, share in shares.items()}
+    return found | {Trait(TraitKind.EXPLANATION, name): number for name, number in numbers.items()}
 
 
 def _matches(wanted: Sequence[str], texts: Sequence[tuple[str, str]]) -> dict[Trait, float]:

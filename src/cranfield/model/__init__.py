@@ -1,6 +1,7 @@
 """Frozen values that all other packages use. Imports only `base`."""
 
 from cranfield.model.convention import CONVENTIONS, DEFAULT_CONVENTION, Absence, Convention, convention_named
+from cranfield.model.explanation import Explanation
 from cranfield.model.judging import (
     EntityRole,
     Fact,
@@ -68,6 +69,7 @@ __all__ = [
     "Criteria",
     "Entity",
     "EntityRole",
+    "Explanation",
     "Fact",
     "File",
     "GroupedJudgment",

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from cranfield.base.display import Displayed, in_line
 from cranfield.base.words import count_noun, last_lines, shorten_to
+from cranfield.model.explanation import Explanation
 
 Order = Literal["given", "descending", "ascending"]
 """How a run is ordered: as given, or by score (best first, in the direction named)."""
@@ -64,6 +65,8 @@ class Hit:
     redacted_span: str | None = None
     fields: Mapping[str, Any] | None = None
     """What the system says of the document, for raters: `text`, `url`, `image`; None where it says nothing."""
+    explanation: Explanation | None = None
+    """How its score came about, where the system was to explain it; not in the digest of a run."""
 
     def __hash__(self) -> int:
         """Hash of the id: equal results have equal hashes."""
@@ -209,7 +212,7 @@ class Run(Displayed):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over order, depth and answers; name, logs and provenance do not enter."""
+        """SHA-256 over order, depth and answers; name, logs, explanations of scores and provenance do not enter."""
         hasher = sha256(f"cranfield run 1 {self.order} {self.depth}\n".encode())
         for query_id in sorted(self.answers):
             answer = self.answers[query_id]

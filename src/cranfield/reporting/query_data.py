@@ -49,7 +49,8 @@ def query_detail(result: Result, query_id: str) -> dict[str, Any]:
         system (None: not returned), `expected_none`: why there is none, `values`: each measure with a value a system (measures of other classes are left out),
         the difference and its tone, and the reason where
         there is none; `sides`: for each system its outcome, a note in words, the latency, and its results: rank, id, title, grade,
-        state (`judged`, `pooled`, `unjudged`), the item that it matched, and the same as a note in words.
+        state (`judged`, `pooled`, `unjudged`), the item that it matched, and the same as a note in words; where the system explains
+        its scores `terms`: pairs of a term (`title:cat · boost`) and its value.
 
     Raises:
         KeyError: there is no such query.
@@ -187,6 +188,8 @@ def _hit(hit: HitRecord) -> dict[str, Any]:
     line = hit_line(hit)
     record = {"rank": hit.rank, "id": hit.id, "title": line.title, "note": line.note, "tone": line.tone}
     record["state"] = hit.state
+    if hit.terms is not None:
+        record["terms"] = tuple((term, value) for term, value in hit.terms.items() if math.isfinite(value))
     return record | ({"grade": hit.grade, "item": hit.item, "credited": hit.credited} if hit.item is not None else {})
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cranfield.base.concurrency.loop import FunctionError, event_loop
 from cranfield.base.errors import SystemUnderTestError, UsageError
-from cranfield.model import Answer, CallLog, Order, Outcome, Query, Scalar
+from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.answer_schema import REASON_CHARS, truncate
 from cranfield.systems.calls.deaths import CircuitBreaker
 from cranfield.systems.calls.redact import Redactor
@@ -84,6 +84,8 @@ class ConfiguredSystem(ABC):
     """Key of its settings in cranfield.yaml: `command`, `http`, …"""
     retries = 0
     """Retries where the config does not say."""
+    sends_explain: ClassVar[bool] = True
+    """Whether the parameter `explain` goes with every query where scores are to be explained."""
     starts_program = False
     """Whether a program is started that answers many calls: one that ends on every call is not started again for a while."""
 
@@ -292,6 +294,7 @@ class ConfiguredSystem(ABC):
         named = self.config.components or []
         switches: dict[str, Scalar] = {"components": ",".join(named)} if named else {}
         switches |= dict.fromkeys(named, True)
+        switches |= {"explain": True} if self.sends_explain and self.config.explain else {}
         return {**switches, **self.config.params, **self.set_params, **query.params}
 
     def search(self, query: Query, k: int) -> tuple[Answer, CallLog]:
@@ -351,8 +354,14 @@ class ConfiguredSystem(ABC):
         Ids and spans are compared with the test set: they get a second form, for people to see.
         """
         reason = None if answer.reason is None else truncate(self.redactor.redact(answer.reason), REASON_CHARS) + tried
-        hits = tuple(map(self.redactor.redact_hit, answer.hits))
+        hits = tuple(self._explained(self.redactor.redact_hit(hit)) for hit in answer.hits)
         return replace(answer, hits=hits, reason=reason, fields=self.redactor.redact_value(answer.fields))
+
+    def _explained(self, hit: Hit) -> Hit:
+        """A result with its explanation only where it is wanted."""
+        if hit.explanation is None:
+            return hit
+        return replace(hit, explanation=hit.explanation.shortened() if self.config.explain else None)
 
     def interrupt(self) -> None:
         """Interrupt every call under way; later calls are not affected."""

@@ -168,6 +168,13 @@ def script(*replies: Sent) -> Answerer:
     return answer
 
 
+def lucene_tree(score: float) -> dict[str, object]:
+    """An explanation as Lucene writes it, of one term."""
+    name = "weight(title:grid in 0) [PerFieldSimilarity], result of:"
+    inner = {"value": 4.4, "description": "boost", "details": []}
+    return {"value": score, "description": name, "details": [inner]}
+
+
 def elasticsearch(engine: Engine) -> Answerer:
     """`POST /{index}/_search` of Elasticsearch and OpenSearch."""
 
@@ -180,6 +187,8 @@ def elasticsearch(engine: Engine) -> Answerer:
             hit = {"_index": "docs", "_id": doc_id, "_score": score}
             if asked["_source"]:
                 hit["_source"] = {"key": doc_id, "title": title}
+            if asked.get("explain"):
+                hit["_explanation"] = lucene_tree(score)
             hits.append(hit)
         total = {"value": len(hits), "relation": "eq"}
         top = max((hit["_score"] for hit in hits), default=None)
@@ -197,7 +206,12 @@ def solr(engine: Engine) -> Answerer:
         asked = received.json()
         rows = engine.ranked(asked["query"], asked["limit"])
         docs = [{"id": doc_id, "score": score, "title": title} for doc_id, score, title in rows]
-        docs = [{name: doc[name] for name in asked["fields"]} for doc in docs]
+        tree = "[explain style=nl]" in asked["fields"]
+        docs = [
+            {name: doc[name] for name in asked["fields"] if not name.startswith("[")}
+            | ({"[explain]": {"match": True, **lucene_tree(doc["score"])}} if tree else {})
+            for doc in docs
+        ]
         response = {"numFound": len(docs), "start": 0, "maxScore": 1.0, "numFoundExact": True, "docs": docs}
         return json_reply({"responseHeader": {"status": 0, "QTime": 1}, "response": response})
 
@@ -211,7 +225,15 @@ def vespa(engine: Engine) -> Answerer:
         asked = received.json()
         assert "userInput(@text)" in asked["yql"]
         children = [
-            {"id": f"id:docs:doc::{doc_id}", "relevance": score, "fields": {"key": doc_id, "title": title}}
+            {
+                "id": f"id:docs:doc::{doc_id}",
+                "relevance": score,
+                "fields": {
+                    "key": doc_id,
+                    "title": title,
+                    "matchfeatures": {"bm25(title)": score, "vespa.summaryFeatures.cached": 0.0},
+                },
+            }
             for doc_id, score, title in engine.ranked(asked["text"], asked["hits"])
         ]
         coverage = {"coverage": 100, "documents": 5, "full": True, "nodes": 1, "results": 1, "resultsFull": 1}

@@ -157,6 +157,7 @@ CHANGED = {
     "rate_per_s": 5.0,
     "retries": 1,
     "backoff_s": 0.25,
+    "explain": True,
     "order": "descending",
     "extract": {"regex": "b"},
     "empty": "^none",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import sqlite3
 import threading
@@ -14,6 +15,7 @@ from cranfield.base.errors import MissingExtraError, PreflightError, UsageError
 from cranfield.config import expand_preset, public_config, system_config
 from cranfield.config.presets import PRESETS
 from cranfield.config.systems import SystemRoot
+from cranfield.evaluation.score_terms import flatten
 from cranfield.formats.io.validation import problems_of
 from cranfield.model import Outcome, Query
 from cranfield.systems.collect.preflight import preflight
@@ -492,6 +494,65 @@ def test_a_query_of_sqlite_ends_in_time(engine, preset):
     assert answer.reason == "TimeoutError: SQLite: database is locked; the limit is 0.05 s"
 
 
+@pytest.mark.parametrize(
+    ("name", "terms"),
+    [
+        ("elasticsearch", {"title:grid", "title:grid · boost"}),
+        ("opensearch", {"title:grid", "title:grid · boost"}),
+        ("solr", {"title:grid", "title:grid · boost"}),
+        ("vespa", {"bm25(title)"}),
+    ],
+)
+def test_a_search_server_explains_its_scores_where_it_is_to(name, terms, servers, serve, preset, engine):
+    service = serve(getattr(servers, {"opensearch": "elasticsearch"}.get(name, name))(engine))
+    settings = {**PRESETS[name].example, "url": service.url, **({"id_field": "key"} if name == "vespa" else {})}
+    plain, _ = preset(name, settings).search(Query("q", "grid layout"), 3)
+    explained, _ = preset(name, settings, explain=True).search(Query("q", "grid layout"), 3)
+    assert rows(explained) == rows(plain)
+    assert {hit.explanation for hit in plain.hits} == {None}
+    for hit in explained.hits:
+        found = flatten(hit.explanation)
+        assert found.keys() - {"score"} == terms
+        assert found.get("score", found.get("bm25(title)")) == hit.score
+
+
+def test_the_parts_of_a_score_of_sqlite(preset, tmp_path):
+    """The known values of FTS5's BM25: k1 = 1.2, b = .75, and here every document is as long as the mean (1 - b + b = 1).
+
+    idf of a word that 1 of 4 documents has: ln((4 - 1 + .5) / (1 + .5)) = ln(7/3). Occurrences f, weighted by column: 2 in the
+    title at weight 3 and 1 in the body at weight 1 are f = 7; score = idf * f * 2.2 / (f + 1.2).
+    """
+    with closing(sqlite3.connect(tmp_path / "four.db")) as connection, connection:
+        connection.execute("CREATE VIRTUAL TABLE docs USING fts5(id UNINDEXED, title, body)")
+        rest = [(f"d{n}", "one two", "three four five") for n in (2, 3, 4)]
+        connection.executemany("INSERT INTO docs VALUES (?, ?, ?)", [("d1", "grid grid", "a grid here"), *rest])
+    settings = {"database": "four.db", "table": "docs", "weights": {"title": 3}, "title_column": "title"}
+    answer, _ = preset("sqlite", settings, explain=True).search(Query("q", "grid"), 10)
+    (hit,) = answer.hits
+    idf = math.log(7 / 3)
+    assert hit.title == "grid grid"
+    assert flatten(hit.explanation) == pytest.approx(
+        {
+            "score": idf * 7 * 2.2 / 8.2,
+            "title": idf * 7 * 2.2 / 8.2 - idf * 1 * 2.2 / 2.2,  # less what the body gives alone
+            "title · weight": 3,
+            "title · alone": idf * 2 * 2.2 / 3.2,
+            "body": idf * 7 * 2.2 / 8.2 - idf * 6 * 2.2 / 7.2,
+            "body · weight": 1,
+            "body · alone": idf * 1 * 2.2 / 2.2,
+        }
+    )
+
+
+def test_sqlite_finds_the_same_with_explanations(servers, preset, engine):
+    settings = {"database": "docs.db", "table": "docs", "weights": {"title": 2}}
+    plain, explained = preset("sqlite", settings), preset("sqlite", settings, explain=True)
+    for query in (*servers.QUERIES, "zebra", ""):
+        found = explained.search(Query("q", query), 10)[0]
+        assert rows(found) == rows(plain.search(Query("q", query), 10)[0])
+        assert all(flatten(hit.explanation)["score"] == hit.score for hit in found.hits)
+
+
 # PostgreSQL
 
 
@@ -500,8 +561,8 @@ def postgres_preset(preset, postgres, monkeypatch):
     """A system over the documents of the tests in PostgreSQL."""
     monkeypatch.setenv("TEST_DSN", postgres)
 
-    def _preset(**settings):
-        return preset("postgres", {"dsn_env": "TEST_DSN", "table": "docs", **settings})
+    def _preset(*, explain=False, **settings):
+        return preset("postgres", {"dsn_env": "TEST_DSN", "table": "docs", **settings}, explain=explain)
 
     return _preset
 
@@ -540,6 +601,40 @@ def test_postgres_gives_what_the_server_gives(postgres_preset, postgres, servers
             assert rows(answer) == [(doc_id, float(score)) for doc_id, score in direct], text
             found += len(direct)
     assert found > 3
+
+
+def test_the_parts_of_a_rank_of_postgres(postgres_preset, postgres):
+    """Of each letter the rank of it alone at weight 1, and what the rank loses without it, as the server has them."""
+    import psycopg
+
+    settings = {**COLUMNS, "words": "any", "weights": {"A": 0.9}, "title_column": "title"}
+    plain, _ = postgres_preset(**settings).search(Query("q", "stacks colours"), 10)
+    answer, _ = postgres_preset(**settings, explain=True).search(Query("q", "stacks colours"), 10)
+    assert [(hit.id, hit.score, hit.title) for hit in answer.hits] == [
+        (hit.id, hit.score, hit.title) for hit in plain.hits
+    ]
+    assert len(answer.hits) > 1
+    ranks = "SELECT " + ", ".join(
+        f"ts_rank('{weights}', {BOTH}, q)"
+        for weights in ("{0,0.2,0.4,0.9}", "{0.1,0.2,0.4,0}", "{1,0,0,0}", "{0,0,0,1}")  # D, C, B, A
+    )
+    query = f"{ranks} FROM docs, to_tsquery('english', 'stacks | colours') AS q WHERE id = %s"
+    with closing(psycopg.connect(postgres, autocommit=True)) as connection:
+        for hit in answer.hits:
+            ((without_body, without_title, body, title),) = connection.execute(query, (hit.id,)).fetchall()
+            expected = {"score": hit.score, "normalisation": 0}
+            if title:
+                expected |= {"title": hit.score - without_title, "title · weight": 0.9, "title · alone": title}
+            if body:
+                expected |= {"body": hit.score - without_body, "body · weight": 0.1, "body · alone": body}
+            assert flatten(hit.explanation) == pytest.approx(expected, abs=1e-6)
+
+
+def test_letters_of_a_column_of_vectors_go_by_themselves(postgres_preset):
+    answer, _ = postgres_preset(vector_column="words", explain=True).search(Query("q", "grid"), 10)
+    terms = {term for hit in answer.hits for term in flatten(hit.explanation) if "weight" in term}
+    assert terms
+    assert terms <= {f"{letter} · weight" for letter in "ABCD"}
 
 
 def test_postgres_finds_by_any_word(postgres_preset):

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 
 SensitivityOption = Annotated[bool, Option("Add a sensitivity analysis (two systems only).", flag="--sensitivity")]
+ExplainOption = Annotated[
+    bool, Option("Keep how the score of each result came about, of systems that can say so.", flag="--explain")
+]
 WORST_FIRST = (Status.VOID, Status.FAILED, Status.INCONCLUSIVE, Status.OK)
 """A system that does not work is worse than a verdict, and a verdict worse than none."""
 
@@ -73,6 +76,7 @@ def run_command(
     sensitivity: SensitivityOption = False,
     sort: SortOption = "mean",
     pairs: PairsOption = False,
+    explain: ExplainOption = False,
     no_cache: KeptOption = False,
     refresh: RefreshOption = False,
     fail_on: FailOnOption = None,
@@ -102,6 +106,7 @@ def run_command(
         sort=sort,
         pairs=pairs,
         cache=answer_cache(no_cache=no_cache, refresh=refresh),
+        explain=explain,
         today=today(),
         overrides=replace(overrides, measures=tuple(measures or ())),
         floors=required("floors").parse_floors(floor) if floor else None,

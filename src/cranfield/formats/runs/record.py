@@ -14,12 +14,13 @@ from numbers import Real
 from typing import Any, NoReturn
 
 from cranfield.base.errors import Problem, RunFormatError, shorten, unknown_name
-from cranfield.model import Answer, CallLog, Hit, Outcome
+from cranfield.model import Answer, CallLog, Explanation, Hit, Outcome
+from cranfield.model.explanation import explanation_from_record
 
 ANSWER_KEYS = ("query_id", "outcome", "reason", "fields", "hits", "log")
 
 
-HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span", "fields")
+HIT_KEYS = ("id", "score", "title", "span", "tokens", "redacted_id", "redacted_span", "fields", "explanation")
 
 
 LOG_KEYS = (
@@ -112,6 +113,8 @@ def _hit_record(query_id: str, rank: int, hit: Hit) -> dict[str, Any]:
         record["score"] = score
     if hit.fields is not None:
         record["fields"] = dict(hit.fields)
+    if hit.explanation is not None:
+        record["explanation"] = hit.explanation.record()
     return {key: value for key, value in record.items() if value is not None}
 
 
@@ -215,7 +218,15 @@ class RecordReader:
             texts = {key: self.text(hit, key, of=name) for key in ("title", "span", "redacted_id", "redacted_span")}
             score, tokens = self.number(hit, "score", of=name), self.number(hit, "tokens", of=name)
             fields = self.mapping(hit["fields"], f"{name}.fields") if "fields" in hit else None
-            yield Hit(hit_id, score, tokens=tokens, fields=fields, **texts)
+            explanation = self._explanation(hit["explanation"], f"{name}.explanation") if "explanation" in hit else None
+            yield Hit(hit_id, score, tokens=tokens, fields=fields, explanation=explanation, **texts)
+
+    def _explanation(self, value: object, name: str) -> Explanation | None:
+        try:
+            return explanation_from_record(value)
+        except ValueError as error:
+            self.wrong(f"wrong value for {name}", expected="a tree of name, value and children", got=str(error))
+            return None
 
     def log(self, value: object, name: str) -> CallLog:
         """The log of a call."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cranfield.base.errors import Problem, UnknownNameError, shorten
-from cranfield.base.numbers import Kind, format_count, format_ms
+from cranfield.base.numbers import MINUS, Kind, format_count, format_ms
 from cranfield.base.words import count_noun, join_first, or_list, printable, shorten_to
+from cranfield.evaluation.score_terms import BETWEEN, TermChange, changed_terms
 from cranfield.model import TestSet
 from cranfield.reporting.document import (
     VOID_STAMP,
@@ -39,6 +40,7 @@ NEAR = 3
 NAME_COLUMNS = 40
 """Most columns of an id or a text in an error or a title."""
 PAIR = 2
+SHOWN_TERMS = 40
 
 
 def query_document(detail: Detail, form: Literal["side by side", "one table"], *, is_void: bool = False) -> Document:
@@ -61,6 +63,7 @@ def query_document(detail: Detail, form: Literal["side by side", "one table"], *
             Section("results", "Results", lists),
             Section("expected", "Expected", (_expected(detail),)),
             Section("values", "Values", tuple(_values(detail, is_void=is_void))),
+            *_scores(detail),
         ),
         tidy=_tidy(detail).tidy,
         payload=lambda: detail,
@@ -259,6 +262,57 @@ def _values(detail: Detail, *, is_void: bool) -> Iterator[Block]:
     )
     if reasons:
         yield Paragraph(f"No value: {'; '.join(reasons)}.", "note")
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of the score of a document, on each system."""
+
+    doc: str
+    term: str
+    values: tuple[float | None, ...]
+
+
+def _scores(detail: Detail) -> Iterator[Section]:
+    """How the scores came about, document by document; of two systems the terms that differ, and what one alone has in short."""
+    sides = detail["sides"]
+    explained = [
+        {hit["id"]: dict(hit["terms"]) for hit in reversed(side["hits"]) if hit.get("terms")} for side in sides
+    ]
+    if not any(explained):
+        return
+    is_pair = len(sides) == PAIR
+    rows = [
+        _Term(doc, term, tuple(of_side.get(doc, {}).get(term) for of_side in explained))
+        for doc in dict.fromkeys(result.id for result in _results(sides))
+        for term in _shown_terms([of_side.get(doc, {}) for of_side in explained], is_pair=is_pair)
+    ]
+    if not rows:
+        yield Section("scores", "Scores", (Paragraph("Every term of the scores is the same on both."),))
+        return
+    columns: Columns[_Term] = (
+        Col("document", lambda row: row.doc, "code"),
+        Col("term", lambda row: row.term, "code"),
+        _of_sides(sides, lambda row, place: _number(row.values[place]), "text", "value"),
+        Col("difference", lambda row: _number(TermChange(row.term, *row.values).difference), when=is_pair),
+    )
+    what = (
+        "Terms of the scores that differ, as the systems explain them"
+        if is_pair
+        else "Terms of the scores, as the system explains them"
+    )
+    yield Section("scores", "Scores", (TableSpec(what, rows, columns).table(shown=SHOWN_TERMS),))
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}".replace("-", MINUS)
+
+
+def _shown_terms(of_sides: Sequence[Mapping[str, float]], *, is_pair: bool) -> list[str]:
+    if is_pair and all(of_sides):
+        return [each.term for each in changed_terms(*of_sides)]
+    every = dict.fromkeys(term for terms in of_sides for term in terms)
+    return [term for term in every if BETWEEN not in term] if is_pair else [*every]
 
 
 def _tidy(detail: Detail) -> TableSpec[Sequence[Cell]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from cranfield.base.numbers import format_average, format_count, format_delta, format_p, format_percent
+from cranfield.base.numbers import MINUS, format_average, format_count, format_delta, format_p, format_percent
 from cranfield.base.words import and_list, capitalised, count_noun, join_first, printable, shorten_to, shown_id
 from cranfield.evaluation.causes import (
     MIN_RETURNED,
@@ -18,7 +18,8 @@ from cranfield.evaluation.causes import (
     QueryCause,
     Side,
 )
-from cranfield.evaluation.traits import Trait, TraitContrast, TraitKind
+from cranfield.evaluation.score_terms import WeightChange
+from cranfield.evaluation.traits import SHARE, Trait, TraitContrast, TraitKind
 from cranfield.measures import Measure
 from cranfield.reporting.document import Block, Bullets, Details, Paragraph, Section
 from cranfield.reporting.sections.subject import Subject, query_text
@@ -32,6 +33,7 @@ SHOWN_SHARE = 0.8
 """Share of the effects that a sentence covers, where so many documents do."""
 SHOWN_DOCS = 3
 ID_COLUMNS, QUERY_COLUMNS = 30, 60
+SHOWN_WEIGHTS = 12
 READ_EFFECTS = (
     "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of all "
     "documents of a query add up to its difference."
@@ -49,7 +51,8 @@ def causes(subject: Subject) -> Section | None:
     if found is None:
         return None
     if found.refused:
-        return Section("causes", "Why it changed", (Paragraph(f"Not parted by document: {found.refused}."),))
+        refused = Paragraph(f"Not parted by document: {found.refused}.")
+        return Section("causes", "Why it changed", (*_weights(found), refused))
     if not found.queries:
         return None
     rows = list(found.queries.values())
@@ -59,7 +62,7 @@ def causes(subject: Subject) -> Section | None:
         if len(shown) < len(rows)
         else "all that differ"
     )
-    blocks: list[Block] = []
+    blocks: list[Block] = [*_weights(found)]
     if found.one_sided is not None:
         blocks.append(Paragraph(f"{capitalised(cause_of_all(found.one_sided))}. {_examples(found.one_sided)}"))
     blocks += _traits(found)
@@ -97,7 +100,42 @@ def _examples(found: OneSided) -> str:
 def first_cause(subject: Subject) -> tuple[str, ...]:
     """What explains most of the change, as a line of the short form; none where nothing does."""
     found = None if subject.pair is None or subject.is_void else subject.pair.causes
-    return (f"Why: {cause_of_all(found.ordered[0])}",) if found is not None and found.ordered else ()
+    if found is None:
+        return ()
+    words = [*(weight_words(each) for each in found.weights if each.is_setting), *map(cause_of_all, found.ordered)]
+    return (f"Why: {words[0]}",) if words else ()
+
+
+def _weights(found: Causes) -> Iterator[Block]:
+    """What the explanations of the scores say was changed."""
+    settings = [weight_words(each) for each in found.weights if each.is_setting]
+    others = [each for each in found.weights if not each.is_setting]
+    if settings:
+        yield Bullets(tuple(f"{words}." for words in settings[:SHOWN_WEIGHTS]))
+    if len(settings) > SHOWN_WEIGHTS:
+        yield Paragraph(f"{count_noun(len(settings) - SHOWN_WEIGHTS, 'further settings')} differ.", "note")
+    if others:
+        columns: Columns[WeightChange] = (
+            Col("factor", lambda row: row.factor),
+            Col("baseline", lambda row: row.baseline, "average"),
+            Col("candidate", lambda row: row.candidate, "average"),
+            Col("queries", lambda row: row.n_queries, "count"),
+        )
+        caption = "Factors of the scores that are constant on each system and differ: of the index, or of the documents"
+        yield TableSpec(caption, others, columns).table(shown=SHOWN_QUERIES)
+
+
+def weight_words(found: WeightChange) -> str:
+    """`weight of title is 5 on the candidate, 1 on the baseline`."""
+    name = f"{found.name} of {found.of}" if found.of else found.name
+    if found.baseline is None or found.candidate is None:
+        alone, value = ("candidate", found.candidate) if found.baseline is None else ("baseline", found.baseline)
+        return f"{name} is {_number(value)} on the {alone}; no score of the other system has it"
+    return f"{name} is {_number(found.candidate)} on the candidate, {_number(found.baseline)} on the baseline"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}".replace("-", MINUS)
 
 
 def _traits(found: Causes) -> Iterator[Block]:
@@ -128,6 +166,9 @@ def trait_name(trait: Trait) -> str:
         TraitKind.NUMBERS: "numbers of the query",
         TraitKind.OTHER_FORM: "words of the query in another form alone",
         TraitKind.NO_MATCH: "words of the query in no form",
+        TraitKind.EXPLANATION: f"share of the score by {trait.field}"
+        if trait.value == SHARE
+        else f"{trait.field} in the score",
         TraitKind.NUMBER: trait.field,
         TraitKind.DATE: trait.field,
         TraitKind.LENGTH: f"length of {trait.field}",
@@ -136,7 +177,9 @@ def trait_name(trait: Trait) -> str:
 
 def trait_figure(trait: Trait, value: float) -> str:
     """The mean of a trait as it is read: a share, a date, a number of characters."""
-    if trait.kind in {TraitKind.NUMBER, TraitKind.LENGTH}:
+    if trait.kind in {TraitKind.NUMBER, TraitKind.LENGTH} or (
+        trait.kind is TraitKind.EXPLANATION and trait.value != SHARE
+    ):
         return format_average(value)
     if trait.kind is TraitKind.DATE:
         return datetime.fromtimestamp(value, UTC).date().isoformat()
@@ -149,8 +192,10 @@ def trait_words(found: TraitContrast) -> str:
     return f"{trait_name(found.trait)}: {up} where it came up, {down} where it went down"
 
 
-def cause_of_all(found: OneSided | TraitContrast) -> str:
+def cause_of_all(found: WeightChange | OneSided | TraitContrast) -> str:
     """A cause of the change as a whole, as a sentence without a full stop."""
+    if isinstance(found, WeightChange):
+        return weight_words(found)
     if isinstance(found, TraitContrast):
         return trait_words(found)
     other = "candidate" if found.only is Side.BASELINE else "baseline"

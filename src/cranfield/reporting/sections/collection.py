@@ -22,11 +22,19 @@ from cranfield.evaluation.latency import (
     cautions,
     signed_ms,
 )
-from cranfield.evaluation.result import ComparisonResult, EvaluationResult, HitRecord, SystemAnswer, SystemResult
+from cranfield.evaluation.result import (
+    SHOWN_TERMS,
+    ComparisonResult,
+    EvaluationResult,
+    HitRecord,
+    SystemAnswer,
+    SystemResult,
+)
 from cranfield.evaluation.unseen import Caveat, CaveatKind
 from cranfield.measures import CATALOGUE
 from cranfield.measures.catalogue import sign_of
 from cranfield.model import Absence, CallLog, Outcome
+from cranfield.model.explanation import MAX_DEPTH, MAX_NODES
 from cranfield.model.results import TestSetRecord
 from cranfield.model.testset import days_overdue
 from cranfield.reporting.document import (
@@ -124,6 +132,7 @@ def collection(subject: Subject) -> Section:
         *_changed_answers(subject),
         *_coverage(systems),
         *returned_fields(subject),
+        *_explanations(subject),
     ]
     if subject.compared is not None:
         blocks += _left_out(subject.compared.unpaired, str(subject.primary))
@@ -344,6 +353,25 @@ def returned_fields(subject: Subject) -> list[Block]:
     )
     caption = "Fields of the answers; every value is in results.json and the run"
     return [TableSpec(caption, rows, columns).table(shown=20)] if rows else []
+
+
+def _explanations(subject: Subject) -> list[Block]:
+    """What explanations of scores leave out, and results without one where a system was to explain its scores."""
+    found = []
+    for place, (label, system) in enumerate(subject.systems):
+        hits = [hit for query in subject.queries.values() for hit in query.sides[place].hits]
+        explained = [hit for hit in hits if hit.terms is not None]
+        cut = [hit for hit in explained if hit.terms and hit.n_terms_cut]
+        n_none = len(hits) - len(explained) + sum(not hit.terms for hit in explained)
+        if cut:
+            n_cut = format_count(sum(hit.n_terms_cut for hit in cut))
+            results = count_noun(len(cut), "results", format_count)
+            limits = f"a report has {SHOWN_TERMS} of a result, a run {MAX_NODES} down to {MAX_DEPTH} levels"
+            found.append(f"{label}: the explanations of the scores of {results} leave {n_cut} parts out; {limits}.")
+        if n_none and (explained or (system.config or {}).get("explain")):
+            results = count_noun(n_none, "results", format_count)
+            found.append(f"{label}: {results}, of {format_count(len(hits))}, without an explanation that can be read.")
+    return [Bullets(tuple(found))] if found else []
 
 
 def _in_short(values: Sequence[Any]) -> str:

@@ -1,8 +1,8 @@
 """The default schema of an answer, used where the config has no `extract`.
 
-A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`; or a
-document of LangChain, LlamaIndex or Haystack, alone or with its score, which goes by the `source` of its metadata, else by
-its id. An answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`; or what a pipeline of
+A hit is an id, a pair of id and score, or an object with `id` and optional `score`, `title`, `span`, `tokens`, `fields`,
+`explanation`; or a document of LangChain, LlamaIndex or Haystack, alone or with its score, which goes by the `source` of its
+metadata, else by its id. An answer is a list of hits, or an object with `hits` and optional `fields`, or with `error`; or what a pipeline of
 Haystack returns: an object with `documents` of one component.
 """
 
@@ -18,8 +18,9 @@ from cranfield.base.errors import Problem
 from cranfield.base.words import last_lines
 from cranfield.formats.runs.record import finite
 from cranfield.model import Answer, Hit, Order, Outcome
+from cranfield.systems.calls.explanation import read_explanation
 
-HIT_FIELDS = ("id", "score", "title", "span", "tokens", "fields")
+HIT_FIELDS = ("id", "score", "title", "span", "tokens", "fields", "explanation")
 MAX_HITS = 10_000
 """Maximum number of hits of an answer; 10 k if that is larger."""
 REASON_CHARS = 300
@@ -50,6 +51,7 @@ def parse_hit(values: Mapping[str, object], position: int, order: Order) -> Hit:
         parse_text(values.get("span")),
         parse_tokens(values.get("tokens"), position),
         fields=parse_fields(values.get("fields"), position),
+        explanation=read_explanation(values.get("explanation")),
     )
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from cranfield.config.reading import (
@@ -37,6 +38,7 @@ from cranfield.systems.calls.answer_schema import (
     parse_number,
     plain_json,
 )
+from cranfield.systems.calls.explanation import read_explanation
 from cranfield.systems.calls.regex_process import Found, SearchError, find
 
 
@@ -61,11 +63,12 @@ class Extractor:
         patterns = extract.fields if isinstance(extract, RegexExtract) else {}
         self._patterns = {name: compile_regex(pattern) for name, pattern in patterns.items()}
         paths = extract if isinstance(extract, ResultPaths) else ResultPaths()
-        named = {name: getattr(paths, name) for name in ("score", "title", "span", "tokens")}
+        named = {name: getattr(paths, name) for name in ("score", "title", "span", "tokens", "explanation")}
         named["id"] = paths.id or "@"
         self._paths = {name: compile_path(path) for name, path in named.items() if path is not None}
         self._result_fields = {name: compile_path(path) for name, path in paths.result_fields.items()}
         self._fields = {name: compile_path(path) for name, path in paths.fields.items()}
+        self._explanations = None if paths.explanations is None else compile_path(paths.explanations)
         self._failed = None if paths.failed is None else compile_path(paths.failed)
 
     def read(self, output: str, k: int) -> Answer:
@@ -106,7 +109,17 @@ class Extractor:
         fields = {
             name: plain_json(_pick(path, document, where[name]), where[name]) for name, path in self._fields.items()
         }
-        return limit_hits(self._hits(results), k, self._order), fields
+        return self._explained(limit_hits(self._hits(results), k, self._order), document), fields
+
+    def _explained(self, hits: tuple[Hit, ...], document: object) -> tuple[Hit, ...]:
+        """The hits with explanations that stand elsewhere in the document."""
+        found = None if self._explanations is None else _pick(self._explanations, document, "extract.explanations")
+        if not isinstance(found, dict):
+            return hits
+        return tuple(
+            hit if hit.explanation is not None else replace(hit, explanation=read_explanation(found.get(hit.id)))
+            for hit in hits
+        )
 
     def _require_whole(self, document: object) -> None:
         """Raise `_NotWholeError` where `extract.failed` says that a part of the results is missing."""

@@ -50,11 +50,13 @@ class Redactor:
         return [self.redact_value(item) for item in value] if isinstance(value, list | tuple) else value
 
     def redact_hit(self, hit: Hit) -> Hit:
-        """A result without secrets in its title and fields, and with forms of its id and span that hold none."""
+        """A result without secrets in its title, fields and explanation, and with forms of its id and span that hold none."""
         if not self._hidden:
             return hit
         if hit.fields is not None:
             hit = replace(hit, fields=self.redact_value(hit.fields))
+        if hit.explanation is not None:
+            hit = replace(hit, explanation=hit.explanation.renamed(self.redact))
         title, name, span = (text and self.redact(text) for text in (hit.title, hit.id, hit.span))
         if (title, name, span) == (hit.title, hit.id, hit.span):
             return hit

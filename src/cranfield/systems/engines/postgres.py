@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from threading import Event, Timer
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from cranfield.base.concurrency.loop import event_loop
 from cranfield.base.errors import MissingExtraError, Problem, UsageError
-from cranfield.model import Hit, Scalar
+from cranfield.model import Explanation, Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
 
 if TYPE_CHECKING:
@@ -39,6 +39,16 @@ FROM {table}, (SELECT {reads_query} AS cranfield_query) AS asked
 WHERE {vector} @@ cranfield_query{where}
 ORDER BY score DESC, {id}::text COLLATE "C"
 LIMIT %(__k)s"""
+_EXPLAINED = """
+WITH best AS (
+SELECT {rank}({weights}, {vector}, cranfield_query, {normalisation}) AS score, {named}, {vector} AS vector, cranfield_query
+FROM {table}, (SELECT {reads_query} AS cranfield_query) AS asked
+WHERE {vector} @@ cranfield_query{where}
+ORDER BY score DESC, {id}::text COLLATE "C"
+LIMIT %(__k)s)
+SELECT score, {named_again}, {parts} FROM best ORDER BY score DESC, shown_0::text COLLATE "C"
+"""
+"""The same, with the ranks of each letter alone and of all others, of the best results only."""
 
 
 def searcher(  # noqa: PLR0913 - one a setting of the preset
@@ -56,6 +66,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
     normalisation: int = 0,
     where: str | None = None,
     statement_timeout_s: float = 30.0,
+    explain: bool = False,
     environment: Mapping[str, str] = os.environ,
 ) -> PostgresTable:
     """Search a table; no connection is opened yet.
@@ -74,6 +85,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         normalisation: bit mask of length normalisation.
         where: additional SQL condition; `%(name)s` is a parameter of the query, null if missing.
         statement_timeout_s: time limit of a query; a server that does not keep it is cut off within a second.
+        explain: each result says what each letter gives to its rank, see `_Letters`.
         environment: environment variables.
 
     Raises:
@@ -94,27 +106,85 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
     configuration = SQL("{}::regconfig").format(Literal(config))
     vector: Composable = Identifier(vector_column) if vector_column is not None else _vector_of(columns, configuration)
     counts = [float({**DEFAULT_WEIGHTS, **weights}[letter]) for letter in ("D", "C", "B", "A")]
-    statement = SQL(_STATEMENT).format(
+    shown = [Identifier(column) for column in (id_column, title_column) if column is not None]
+    letters = _Letters({**DEFAULT_WEIGHTS, **weights}, columns, normalisation) if explain else None
+    statement = SQL(_STATEMENT if letters is None else _EXPLAINED).format(
         rank=SQL(rank),
         weights=SQL("{}::real[]").format(Literal(counts)),
         vector=vector,
         normalisation=Literal(int(normalisation)),
-        shown=SQL(", ").join(Identifier(column) for column in (id_column, title_column) if column is not None),
+        shown=SQL(", ").join(shown),
+        named=SQL(", ").join(SQL(f"{{}} AS shown_{at}").format(column) for at, column in enumerate(shown)),
+        named_again=SQL(", ".join(f"shown_{at}" for at in range(len(shown)))),
+        parts=SQL("") if letters is None else letters.ranks(SQL(rank)),
         table=name,
         reads_query=SQL(_READS_QUERY[words]).format(config=configuration),
         where=SQL(f" AND ({where})") if where is not None else SQL(""),
         id=Identifier(id_column),
     )
     dsn = environment[dsn_env]
-    return PostgresTable(Connections(lambda: _connection(dsn, statement_timeout_s)), statement, statement_timeout_s)
+    connections = Connections(lambda: _connection(dsn, statement_timeout_s))
+    return PostgresTable(connections, statement, statement_timeout_s, letters)
+
+
+class _Letters:
+    """What each letter of a weight gives to the rank of a result.
+
+    PostgreSQL's ranks have no parts that add up to them. Of a letter there are its weight, what the rank loses without it (its
+    weight 0), and the rank of the letter alone at weight 1. It goes by the columns that have it, where these are known.
+    """
+
+    def __init__(self, weights: Mapping[Letter, float], columns: Mapping[str, Letter], normalisation: int) -> None:
+        used = sorted(set(columns.values())) or sorted(weights)
+        names = {letter: [name for name, of in columns.items() if of == letter] for letter in used}
+        self._weights = {letter: float(weights[letter]) for letter in used}
+        self._names = {letter: "+".join(names[letter]) or letter for letter in used}
+        self._all = {letter: float(weight) for letter, weight in weights.items()}
+        self._normalisation = normalisation
+
+    @property
+    def n_ranks(self) -> int:
+        """Columns of `ranks`."""
+        return 2 * len(self._weights)
+
+    def ranks(self, rank: Composable) -> Composed:
+        """The ranks that a statement selects: of each letter alone, then without each letter."""
+        from psycopg.sql import SQL, Literal
+
+        alone = [{letter: float(letter == each) for letter in self._all} for each in self._weights]
+        without = [{**self._all, each: 0.0} for each in self._weights]
+        return SQL(", ").join(
+            SQL("{}({}::real[], vector, cranfield_query, {})").format(
+                rank, Literal([weights[letter] for letter in ("D", "C", "B", "A")]), Literal(int(self._normalisation))
+            )
+            for weights in (*alone, *without)
+        )
+
+    def explanation(self, score: float, numbers: Sequence[float]) -> Explanation:
+        """The explanation of a rank by the numbers of `ranks`."""
+        n = len(self._weights)
+        letters = zip(self._weights.items(), numbers[:n], numbers[n:], strict=True)
+        parts = (
+            Explanation(
+                self._names[letter], score - without, (Explanation("weight", weight), Explanation("alone", alone))
+            )
+            for (letter, weight), alone, without in letters
+            if alone
+        )
+        return Explanation("score", score, (*parts, Explanation("normalisation", float(self._normalisation))))
 
 
 class PostgresTable:
     """Full-text search in a table; every call under way has its own connection."""
 
     def __init__(
-        self, connections: Connections[Connection[tuple[object, ...]]], statement: Composed, timeout_s: float
+        self,
+        connections: Connections[Connection[tuple[object, ...]]],
+        statement: Composed,
+        timeout_s: float,
+        letters: _Letters | None = None,
     ) -> None:
+        self._letters = letters
         self._connections = connections
         self._statement = statement
         self._timeout_s = timeout_s
@@ -144,7 +214,7 @@ class PostgresTable:
             raise ConnectionError("the database cannot be reached") from None
         except psycopg.Error as error:
             raise ValueError(f"PostgreSQL: {type(error).__name__}") from error
-        return [_hit(row) for row in rows]
+        return [_hit(row, self._letters) for row in rows]
 
     def shown_request(self, query: str, k: int, /, **params: Scalar) -> str:
         """The statement that `search` executes, with its values, as `psql` takes it."""
@@ -160,9 +230,13 @@ class PostgresTable:
             self._connections.close()
 
 
-def _hit(row: tuple[object, ...]) -> Hit:
-    score, doc_id, *title = row
-    return Hit(str(doc_id), float(str(score)), None if not title or title[0] is None else str(title[0]))
+def _hit(row: tuple[object, ...], letters: _Letters | None) -> Hit:
+    score, doc_id, *more = row
+    rank, explanation = float(str(score)), None
+    if letters is not None:
+        numbers = [float(str(more.pop())) for _ in range(letters.n_ranks)][::-1]
+        explanation = letters.explanation(rank, numbers)
+    return Hit(str(doc_id), rank, None if not more or more[0] is None else str(more[0]), explanation=explanation)
 
 
 def _vector_of(columns: Mapping[str, Letter], configuration: Composable) -> Composed:

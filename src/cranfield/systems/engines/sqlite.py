@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from cranfield.base.errors import Problem, UsageError, unknown_name
-from cranfield.model import Hit, Scalar
+from cranfield.model import Explanation, Hit, Scalar
 from cranfield.systems.engines.connections import Connections, OrNone
 
 Words = Literal["any", "all", "phrase", "raw"]
@@ -32,6 +32,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
     words: Words = "any",
     where: str | None = None,
     statement_timeout_s: float = 30.0,
+    explain: bool = False,
     folder: Path | str = ".",
 ) -> Fts5Table:
     """Search an FTS5 table.
@@ -45,6 +46,7 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         words: results contain any of the query's words, all, or the phrase; `raw`: the query is FTS5 syntax.
         where: additional SQL condition; `:name` is a parameter of the query, null if missing.
         statement_timeout_s: time limit of a query, and of the wait for a lock.
+        explain: each result says what each column gives to its score, see `Fts5Table`.
         folder: `database` is relative to it.
 
     Raises:
@@ -70,21 +72,71 @@ def searcher(  # noqa: PLR0913 - one a setting of the preset
         connections.close()
         raise UsageError(problems)
     shown = ", ".join(_quoted(name) for name in (id_column, title_column) if name is not None)
-    arguments = ", ".join([_quoted(table), *(f"{float(weights.get(name, 1))!r}" for name in columns)])
+    of_columns = {name: float(weights.get(name, 1)) for name in columns}
     statement = (
-        f"SELECT -bm25({arguments}), {shown} FROM {_quoted(table)} WHERE {_quoted(table)} MATCH :__query"  # noqa: S608 - names are quoted
+        f"SELECT {_bm25(table, of_columns.values())}, {shown}{', rowid' if explain else ''} "  # noqa: S608 - names are quoted
+        f"FROM {_quoted(table)} WHERE {_quoted(table)} MATCH :__query"
         + (f" AND ({where})" if where is not None else "")
         + " ORDER BY 1 DESC, 2 LIMIT :__k"
     )
-    return Fts5Table(connections, statement, words, statement_timeout_s)
+    parts = _Parts(table, of_columns) if explain else None
+    return Fts5Table(connections, statement, words, statement_timeout_s, parts)
+
+
+def _bm25(table: str, weights: Iterable[float]) -> str:
+    return f"-bm25({', '.join([_quoted(table), *(repr(weight) for weight in weights)])})"
+
+
+class _Parts:
+    """What each column of an FTS5 table gives to the BM25 of a result.
+
+    BM25 saturates the weighted number of occurrences over all columns, so that it has no parts which add up to it. Of a column there
+    are its weight, what the score loses without it (its weight 0), and the score of the column alone at weight 1, which does
+    not depend on the weights.
+    """
+
+    def __init__(self, table: str, weights: Mapping[str, float]) -> None:
+        self._weights = weights
+        alone = (_bm25(table, (float(name == each) for each in weights)) for name in weights)
+        without = (
+            _bm25(table, (0.0 if name == each else weight for each, weight in weights.items())) for name in weights
+        )
+        self._statement = (
+            f"SELECT rowid, {', '.join((*alone, *without))} FROM {_quoted(table)} "  # noqa: S608 - names are quoted
+            f"WHERE {_quoted(table)} MATCH :__query AND rowid IN ("
+        )
+
+    def read(self, connection: sqlite3.Connection, match: str, scores: Mapping[int, float]) -> dict[int, Explanation]:
+        """Row id to explanation of results; one statement, which finds all matches again and scores these."""
+        rows = connection.execute(self._statement + ", ".join(map(str, scores)) + ")", {"__query": match})
+        return {rowid: self._explanation(scores[rowid], numbers) for rowid, *numbers in rows}
+
+    def _explanation(self, score: float, numbers: list[float]) -> Explanation:
+        n = len(self._weights)
+        columns = zip(self._weights.items(), numbers[:n], numbers[n:], strict=True)
+        return Explanation(
+            "score",
+            score,
+            tuple(
+                Explanation(name, score - without, (Explanation("weight", weight), Explanation("alone", alone)))
+                for (name, weight), alone, without in columns
+                if alone
+            ),
+        )
 
 
 class Fts5Table:
     """Search in an FTS5 table; every call under way has its own connection."""
 
     def __init__(
-        self, connections: Connections[sqlite3.Connection], statement: str, words: Words, timeout_s: float
+        self,
+        connections: Connections[sqlite3.Connection],
+        statement: str,
+        words: Words,
+        timeout_s: float,
+        parts: _Parts | None = None,
     ) -> None:
+        self._parts = parts
         self._timeout_s = timeout_s
         self._connections = connections
         self._statement = statement
@@ -111,13 +163,18 @@ class Fts5Table:
                 connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
                 given = OrNone(params, __query=match, __k=k)
                 rows = connection.execute(self._statement, given).fetchall()
+                parts = {} if self._parts is None else self._parts.read(connection, match, {r[-1]: r[0] for r in rows})
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _LATE:
                 raise TimeoutError(f"SQLite: {error}; the limit is {self._timeout_s:g} s") from error
             raise ValueError(f"SQLite: {error}") from error
-        return [
-            Hit(str(row[1]), float(row[0]), None if len(row) < 3 or row[2] is None else str(row[2])) for row in rows
-        ]
+        return [self._hit(row, parts) for row in rows]
+
+    def _hit(self, row: tuple[Any, ...], parts: Mapping[int, Explanation]) -> Hit:
+        score, name, *more = row
+        explanation = None if self._parts is None else parts.get(more.pop())
+        title = more[0] if more else None
+        return Hit(str(name), float(score), None if title is None else str(title), explanation=explanation)
 
     def shown_request(self, query: str, k: int, /, **params: Scalar) -> str:
         """The statement that `search` executes, with its values, as the `sqlite3` program takes it."""

@@ -21,7 +21,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from cranfield.base.errors import UsageError
 from cranfield.config.systems import Fusion, FusionConfig, Normalisation
-from cranfield.model import Answer, CallLog, Hit, Order, Outcome, Query, Scalar
+from cranfield.model import Answer, CallLog, Explanation, Hit, Order, Outcome, Query, Scalar
 from cranfield.systems.calls.stages import CheckFailedError, Step
 from cranfield.systems.configured import ConfiguredSystem, Exchange, Received, Reply
 from cranfield.systems.kinds.run_file import RunFileSystem
@@ -49,7 +49,7 @@ class ResultList:
     weight: float = 1.0
 
 
-def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int) -> list[Hit]:
+def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int, explain: bool = False) -> list[Hit]:
     """Fuse lists into one, best first, each hit with its fused score.
 
     The score of a document is the sum of weight times contribution over the lists. The contribution is 1 / (rrf_k + rank)
@@ -62,6 +62,7 @@ def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int) -> lis
         how: method and its constants; `of`, `weights` and `depth` are not used.
         depth: cutoff of each list.
         k: cutoff of the result.
+        explain: each hit says what every list gives to its score.
 
     Raises:
         UnusableScoreError: a score is missing or too large, for `sum` or a list to be sorted; names the part.
@@ -82,7 +83,32 @@ def fuse(parts: Sequence[ResultList], how: Fusion, *, depth: int, k: int) -> lis
         for place in places
     }
     best = sorted(places, key=lambda place: (scores[place], *_bytes(place)), reverse=True)
-    return [_fused([top[place] for top in tops if place in top], scores[place]) for place in best[:k]]
+    hits = [_fused([top[place] for top in tops if place in top], scores[place]) for place in best[:k]]
+    if not explain:
+        return hits
+    ranks = [{place: rank for rank, place in enumerate(top, start=1)} for top in tops]
+    return [
+        replace(
+            hit,
+            explanation=Explanation(
+                "sum",
+                scores[place],
+                tuple(
+                    _given(part, rank.get(place), share.get(place, absent), top.get(place))
+                    for part, (share, absent), top, rank in zip(active, shares, tops, ranks, strict=True)
+                    if place in rank or absent
+                ),
+            ),
+        )
+        for place, hit in zip(best, hits, strict=False)
+    ]
+
+
+def _given(part: ResultList, rank: int | None, share: float, hit: Hit | None) -> Explanation:
+    """What a list gives to the score of a result: its weight times its share, and the explanation that the list has of it."""
+    at = () if rank is None else (Explanation("rank", float(rank)),)
+    own = () if hit is None or hit.explanation is None else (replace(hit.explanation, name="score"),)
+    return Explanation(part.name, part.weight * share, (Explanation("weight", part.weight), *at, *own))
 
 
 def best_first(part: ResultList) -> list[Hit]:
@@ -153,7 +179,7 @@ def _fused(same: Sequence[Hit], score: float) -> Hit:
             tokens=other.tokens if first.tokens is None else first.tokens,
             fields=other.fields if first.fields is None else first.fields,
         )
-    return replace(first, score=score)
+    return replace(first, score=score, explanation=None)
 
 
 def _score(part: ResultList, hit: Hit) -> float:
@@ -330,7 +356,7 @@ class FusionSystem(ConfiguredSystem):
             for name, answer in answers.items()
         ]
         try:
-            hits = fuse(lists, how, depth=depth, k=k)
+            hits = fuse(lists, how, depth=depth, k=k, explain=self.config.explain)
         except UnusableScoreError as unusable:
             needs = "method: sum needs scores" if how.method == "sum" else "it is to be sorted by score"
             return Answer(Outcome.ERROR, reason=f"{unusable} ({needs})")

@@ -31,6 +31,7 @@ class FunctionSystem(ConfiguredSystem):
     """A system that is a function: in this process, or, after `isolate`, in a process of its own."""
 
     starts_program = True
+    sends_explain = False  # a function takes the parameters that it has
 
     def prepare(self) -> None:
         """Initialise; nothing is loaded yet."""

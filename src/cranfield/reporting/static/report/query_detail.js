@@ -1,6 +1,6 @@
 /* One query: the lists of its systems side by side, what was expected, its values. */
 
-import { count, cut, deltaText, make, printable, valueText } from "./text.js";
+import { MINUS, UNKNOWN, count, cut, deltaText, make, printable, valueText } from "./text.js";
 
 let sides = [0, 1];  // of many systems, those that are shown
 
@@ -65,8 +65,30 @@ function hitItem(hit, other, isRight) {
   const what = make("span", { class: "what" }, line);
   if (hit.title) what.append(" ", make("span", { class: "hit-title" }, hit.title));
   if (other) what.append(" ", movementOf(hit, other, isRight));
+  if (hit.terms?.length) what.append(scoreTerms(hit, other));
   return make("li", { class: "hit " + hit.tone, value: hit.rank, "data-id": hit.id, "data-state": hit.state },
     make("span", { class: "rank" }, hit.rank), " ", what);
+}
+
+const termText = value => value === null ? UNKNOWN : String(Number(value.toPrecision(5))).replaceAll("-", MINUS);
+
+/** How a score came about, term by term, folded; beside the other system's, where it has the document too. */
+function scoreTerms(hit, other) {
+  const there = new Map(other?.hits.find(one => one.id === hit.id)?.terms ?? []);
+  const both = there.size > 0, terms = both ? [...hit.terms, ...[...there].filter(([term]) => !hit.terms.some(([own]) => own === term)).map(([term]) => [term, null])] : hit.terms;
+  const rows = terms.map(([term, value]) => {
+    const far = there.get(term) ?? null, delta = value === null || far === null ? null : value - far;
+    const differs = both && (delta === null || Math.abs(delta) > 1e-5 * Math.max(Math.abs(value), Math.abs(far)));
+    return make("tr", { class: differs ? "differs" : null }, make("th", { scope: "row" }, term), make("td", { class: "n" }, termText(value)),
+      ...(both ? [make("td", { class: "n" }, termText(far)), make("td", { class: "n" }, differs ? termText(delta) : "=")] : []));
+  });
+  const headings = ["term", "here", ...(both ? [`on ${letterOf(other)}`, "difference"] : [])];
+  const folded = make("details", { class: "terms" }, make("summary", {}, "Score"),
+    make("div", { class: "scroll", role: "region", "aria-label": "How the score came about", tabindex: "0" }, make("table", {},
+      make("thead", {}, make("tr", {}, ...headings.map((title, at) => make("th", { scope: "col", class: at ? "n" : null }, title)))),
+      make("tbody", {}, ...rows))));
+  folded.addEventListener("toggle", () => window.dispatchEvent(new Event("resize")));  // the lines between the lists
+  return folded;
 }
 
 function movementOf(hit, other, isRight) {
