@@ -169,9 +169,9 @@ def parts_of(measure: Measure, ranking: Ranking) -> tuple[NDArray[np.float64], F
 
     Example:
         >>> from cranfield import evaluate, parse
-        >>> found = evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 3, "a": 2, "b": 1}}, measures=["AP"])
-        >>> parts_of(parse("AP"), found.ranking)[0].tolist()  # a at rank 2: (1/2) / 2; b at rank 3: (2/3) / 2
-        [0.25, 0.3333333333333333]
+        >>> found = evaluate({"q": {"a": 1, "b": 1}}, {"q": {"x": 4, "a": 3, "y": 2, "b": 1}}, measures=["AP"])
+        >>> parts_of(parse("AP"), found.ranking)[0].tolist()  # a at rank 2: (1/2) / 2; b at rank 4: (2/4) / 2
+        [0.25, 0.25]
     """
     if why := why_not_parted(measure):
         raise UsageError(why, expected="a measure of judged documents, such as nDCG@10, AP or RR")

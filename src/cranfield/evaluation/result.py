@@ -31,6 +31,7 @@ from cranfield.evaluation.evaluate import (
     summarise,
 )
 from cranfield.evaluation.evidence.values import Finding
+from cranfield.evaluation.headroom import Headroom, headroom_of
 from cranfield.evaluation.many import (
     LeaderboardLine,
     ManyComparison,
@@ -138,6 +139,8 @@ class SystemResult:
     queries: Mapping[str, Mapping[Measure, float | None]]
     """Query to its value of each measure; None: it has none, and `unscored` says why."""
     unscored: Mapping[str, Mapping[Measure, str]]
+    headroom: Headroom | None
+    """How much better it could be on the primary or first measure; None without the answers, and for measures of whole lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +355,9 @@ def result_of(
         "convention": evaluations[0].ranking.convention.name,
         "convention_sentence": evaluations[0].ranking.convention.sentence,
         "ci_level": summaries[0].ci_level if summaries else None,
-        "systems": tuple(_system(each, getattr(result, "primary", None), always) for each in evaluations),
+        "systems": tuple(
+            _system(each, getattr(result, "primary", None), always, with_headroom=with_answers) for each in evaluations
+        ),
         "contrasts": tuple(contrasts),
         "queries": _queries(evaluations, result) if with_answers else None,
     }
@@ -527,7 +532,9 @@ def _caveats(sentences: Sequence[str]) -> tuple[Caveat, ...]:
     return tuple(map(Caveat.of, sentences))
 
 
-def _system(evaluation: Evaluation, primary: Measure | None, always: Collection[str]) -> SystemResult:
+def _system(
+    evaluation: Evaluation, primary: Measure | None, always: Collection[str], *, with_headroom: bool
+) -> SystemResult:
     measure = primary or next(iter(evaluation.measures), None)
     failures = tuple(QueryFailure(*each) for each in evaluation.failures)
     measured: dict[Measure, tuple[StratumSummary, ...]] = {
@@ -580,6 +587,7 @@ def _system(evaluation: Evaluation, primary: Measure | None, always: Collection[
             for query_id, row in zip(evaluation.query_ids, rows, strict=True)
         },
         unscored={query_id: unscored[query_id] for query_id in evaluation.query_ids if query_id in unscored},
+        headroom=headroom_of(evaluation, measure) if with_headroom and measure is not None else None,
     )
 
 

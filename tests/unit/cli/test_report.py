@@ -44,7 +44,10 @@ def test_every_form_is_as_the_run_wrote_it(text, call):
     assert Path("again.html").read_bytes() == Path("out/report.html").read_bytes()
     assert call("report", results, "--format", "markdown", *by_query).stdout == Path("out/report.md").read_text()
     printed = json.loads(call("report", results, "--format", "json").stdout)
-    assert printed == json.loads(Path(results).read_text()) | {"queries": None}
+    saved = json.loads(Path(results).read_text())
+    if causes := saved.get("causes"):
+        saved["causes"] = causes | {"queries": {}}
+    assert printed == saved | {"queries": None}
 
 
 def test_a_file_is_written_in_the_form_of_its_suffix(text, call):

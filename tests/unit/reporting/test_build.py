@@ -49,6 +49,7 @@ def test_a_comparison_has_its_sections_in_order(comparison: Comparison) -> None:
         "causes",
         "queries",
         "warnings",
+        "headroom",
         "movement",
         "breakdown",
         "answers",

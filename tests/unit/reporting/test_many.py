@@ -117,6 +117,7 @@ def test_the_sections_stand_in_order(many: ManyComparison) -> None:
         "systems",
         "against",
         "warnings",
+        "headroom",
         "pairs",
         "ranks",
         "breakdown",

@@ -15,6 +15,13 @@ Form = Callable[[str], str]
 
 _FOLDED = "upper and lower case, blanks and punctuation were ignored"
 _LOOSEST = "upper and lower case, blanks, punctuation and leading zeros were ignored"
+
+
+def folded(text: str) -> str:
+    """An id without case, blanks and punctuation."""
+    return re.sub(r"[\W_]+", "", text.casefold())
+
+
 FORMS: Mapping[str, Form] = {
     "upper and lower case were ignored": str.casefold,
     "blanks at both ends were removed": str.strip,
@@ -24,7 +31,7 @@ FORMS: Mapping[str, Form] = {
     "a slash at the end was removed": lambda text: text.rstrip("/"),
     "http://, https:// and www. were removed": lambda text: re.sub(r"^https?://(www\.)?", "", text),
     "characters were normalised (Unicode NFC)": lambda text: unicodedata.normalize("NFC", text),
-    _FOLDED: lambda text: re.sub(r"[\W_]+", "", text.casefold()),
+    _FOLDED: folded,
 }
 """What is done to both ids, to the function that does it; the first of those that make most queries match is named."""
 

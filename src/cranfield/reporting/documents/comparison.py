@@ -65,6 +65,7 @@ from cranfield.reporting.sections.collection import (
     moved_latencies,
     warnings,
 )
+from cranfield.reporting.sections.headroom import headroom
 from cranfield.reporting.sections.many import (
     BoardLine,
     against_baseline,
@@ -272,7 +273,7 @@ EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     class_verdicts, leaderboard, measures, causes, query_differences, against_baseline, strata_contrasts, warnings,
-    sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
+    headroom, sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
     latencies, confusion, collection, by_query, provenance,
 )  # fmt: skip
 """Every section of our own, in the order of a report: where systems differ, what to doubt, then the details, which a page

@@ -21,18 +21,19 @@ from cranfield.evaluation.causes import (
 from cranfield.evaluation.score_terms import WeightChange
 from cranfield.evaluation.traits import SHARE, Trait, TraitContrast, TraitKind
 from cranfield.measures import Measure
-from cranfield.reporting.document import Block, Bullets, Paragraph, Section
+from cranfield.reporting.document import Block, Bullets, Details, Paragraph, Section
 from cranfield.reporting.sections.subject import Subject, query_text
 from cranfield.reporting.table_spec import Col, Columns, TableSpec
 
-SHOWN_QUERIES = 10
+SHOWN_QUERIES, OPEN_QUERIES = 10, 2
+SHOWN_TRAITS = 5
 SHOWN_EFFECTS = 3
 """Documents that the sentence of a query names: those that make up most of its difference."""
 SHOWN_SHARE = 0.8
 """Share of the effects that a sentence covers, where so many documents do."""
 SHOWN_DOCS = 3
 SHOWN_WEIGHTS = 12
-QUERY_COLUMNS = 60
+ID_COLUMNS, QUERY_COLUMNS = 30, 60
 READ_EFFECTS = (
     "A document adds the value of the list down to it, less that of the list down to the judged document above; the effects of all "
     "documents of a query add up to its difference."
@@ -65,24 +66,33 @@ def causes(subject: Subject) -> Section | None:
     if found.one_sided is not None:
         blocks.append(Paragraph(f"{capitalised(cause_of_all(found.one_sided))}. {_examples(found.one_sided)}"))
     blocks += _traits(found)
+    lines = [_of_query(subject, each, found.measure) for each in shown]
     blocks.append(Paragraph(f"{found.measure} by query, {which}:"))
-    blocks.append(Bullets(tuple(_of_query(subject, each, found.measure) for each in shown)))
-    blocks.append(Paragraph(READ_EFFECTS, "note"))
-    return Section("causes", "Why it changed", tuple(blocks), _key_figure(found))
+    blocks.append(Bullets(tuple(lines[:OPEN_QUERIES])))
+    if more := lines[OPEN_QUERIES:]:
+        blocks.append(Details(f"{count_noun(len(more), 'queries')} more", (Bullets(tuple(more)),), in_text=True))
+    notes = [Paragraph(READ_EFFECTS), *([Paragraph(READ_TRAITS)] if found.traits else [])]
+    blocks.append(Details("How to read this", tuple(notes), in_text=True))
+    return Section("causes", "Why it changed", tuple(blocks))
+
+
+def _short(name: str) -> str:
+    """An id on a line with others."""
+    return shown_id(shorten_to(name, ID_COLUMNS), quoted=False)
 
 
 def _of_query(subject: Subject, cause: QueryCause, measure: Measure) -> str:
     text = query_text(subject.record, cause.query)
     name = (
-        f"{shown_id(cause.query, quoted=False)} “{printable(shorten_to(text, QUERY_COLUMNS))}”"
+        f"{_short(cause.query)} “{printable(shorten_to(text, QUERY_COLUMNS))}”"
         if text and text != cause.query
-        else shown_id(cause.query, quoted=False)
+        else _short(cause.query)
     )
     return f"{name} ({format_delta(cause.difference)}): {cause_sentence(cause, measure)}"
 
 
 def _examples(found: OneSided) -> str:
-    docs = join_first([shown_id(doc, quoted=False) for doc in found.docs], SHOWN_DOCS)
+    docs = join_first([_short(doc) for doc in found.docs], SHOWN_DOCS)
     opposite = f"; {count_noun(found.n_other, 'documents', format_count)} the other way round" if found.n_other else ""
     return f"Such as {docs}{opposite}. Each is returned for at least {MIN_RETURNED} queries."
 
@@ -91,10 +101,6 @@ def first_cause(subject: Subject) -> tuple[str, ...]:
     """What explains most of the change, as a line of the short form; none where nothing does."""
     found = None if subject.pair is None or subject.is_void else subject.pair.causes
     return (f"Why: {cause_of_all(found.ordered[0])}",) if found is not None and found.ordered else ()
-
-
-def _key_figure(found: Causes) -> str:
-    return cause_of_all(found.ordered[0]) if found.ordered else ""
 
 
 def _weights(found: Causes) -> Iterator[Block]:
@@ -145,8 +151,7 @@ def _traits(found: Causes) -> Iterator[Block]:
         Col("q", lambda row: format_p(row.q)),
     )
     caption = f"What sets results that came up apart from those that went down: {count_noun(len(found.traits), 'traits')} of {format_count(found.n_tried)} tried"
-    yield TableSpec(caption, found.traits, columns).table(shown=SHOWN_QUERIES)
-    yield Paragraph(READ_TRAITS, "note")
+    yield TableSpec(caption, found.traits, columns).table(shown=SHOWN_TRAITS)
 
 
 def trait_name(trait: Trait) -> str:
@@ -225,7 +230,7 @@ def cause_lines(cause: QueryCause, measure: Measure) -> list[str]:
 def effect_words(effect: DocumentEffect, measure: Measure) -> str:
     """`d1 fell from 4 to 14, out of the first 10 (−.21): behind 3 unjudged results (a, b, c)`."""
     ranks = _ranks(effect, measure)
-    words = f"{shown_id(effect.doc, quoted=False)} {ranks} ({format_delta(effect.effect)})"
+    words = f"{_short(effect.doc)} {ranks} ({format_delta(effect.effect)})"
     if effect.overtaken_by:
         words += f": behind {_neighbours(effect.overtaken_by)}"
     elif effect.no_longer_before:
@@ -257,5 +262,5 @@ def _neighbours(found: Mapping[str, Known]) -> str:
             if counts[known]
         ]
     )
-    docs = join_first([shown_id(doc, quoted=False) for doc in found], SHOWN_DOCS)
+    docs = join_first([_short(doc) for doc in found], SHOWN_DOCS)
     return f"{kinds} {'result' if len(found) == 1 else 'results'} ({docs})"
