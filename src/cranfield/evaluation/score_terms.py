@@ -5,12 +5,14 @@ A factor is a term without the words of the query, `title · boost`: it is the s
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from cranfield.model import Explanation, Hit, Run
+from cranfield.model import Explanation, Run
 
 BETWEEN = " · "
 """Between the names of a path."""
@@ -26,9 +28,12 @@ OF_INDEX = frozenset({"n", "N", "avgdl", "docCount", "docFreq"})
 """Names of factors that are of the whole index."""
 TOLERANCE = 1e-5
 """Relative difference up to which two numbers are one: engines compute in single precision."""
+MAX_RESULTS = 5_000
+"""Results of a run that are searched for factors, those at the top of all queries: two million parts take seconds."""
 MIN_QUERIES = 3
 """Queries in which another factor has to be constant: in fewer it is by accident."""
 _FIELD = re.compile(r"(?P<field>[\w.@-]+|field \d+):\S")
+_SECOND = re.compile(r" \(\d+\)$")
 _NAME_CHARS = 120
 
 Path = tuple[str, ...]
@@ -129,10 +134,14 @@ def changed_terms(baseline: Mapping[str, float], candidate: Mapping[str, float])
 
 def factor_of(path: Path) -> str:
     """The path without the words of the query: `title · boost` of `title:cat · boost`."""
-    names = (re.sub(r" \(\d+\)$", "", name) for name in path)
-    return BETWEEN.join(
-        (found["field"] if (found := _FIELD.match(name)) is not None else name)[:_NAME_CHARS] for name in names
-    )
+    return BETWEEN.join(map(_without_words, path))
+
+
+@lru_cache(maxsize=10_000)
+def _without_words(name: str) -> str:
+    name = _SECOND.sub("", name)
+    found = _FIELD.match(name)
+    return (name if found is None else found["field"])[:_NAME_CHARS]
 
 
 def factors_of(explanation: Explanation) -> tuple[dict[str, float], dict[str, float]]:
@@ -177,6 +186,8 @@ class _Seen:
 def weight_changes(baseline: Run, candidate: Run) -> tuple[WeightChange, ...]:
     """Factors that are constant on each of two runs and not the same: what of a configuration was changed.
 
+    The first `MAX_RESULTS` explained results of each run are searched.
+
     Settings (`SETTINGS`) come first, in any number of queries; then other factors that are constant over at least
     `MIN_QUERIES` queries, such as numbers of the index. A setting that one system alone has needs as many queries.
     """
@@ -202,8 +213,8 @@ def weight_changes(baseline: Run, candidate: Run) -> tuple[WeightChange, ...]:
 
 def _factors(run: Run) -> dict[str, _Seen]:
     found: dict[str, _Seen] = {}
-    for query_id, hit in explained_hits(run):
-        for path, part in parts_of_score(hit.explanation) if hit.explanation is not None else ():
+    for query_id, explanation in itertools.islice(_explained_hits(run), MAX_RESULTS):
+        for path, part in parts_of_score(explanation):
             if _has_parts(part) or part.value is None:
                 continue
             factor = factor_of(path)
@@ -215,14 +226,12 @@ def _factors(run: Run) -> dict[str, _Seen]:
     return found
 
 
-def explained_hits(run: Run) -> Iterator[tuple[str, Hit]]:
-    """Query id and result of each result with an explanation."""
-    return (
-        (query_id, hit)
-        for query_id, answer in run.answers.items()
-        for hit in answer.hits
-        if hit.explanation is not None
-    )
+def _explained_hits(run: Run) -> Iterator[tuple[str, Explanation]]:
+    """Query id and explanation of the results of a run, the first ones of all queries before the second ones."""
+    for hits in itertools.zip_longest(*(answer.hits for answer in run.answers.values())):
+        for query_id, hit in zip(run.answers, hits, strict=True):
+            if hit is not None and hit.explanation is not None:
+                yield query_id, hit.explanation
 
 
 def _same(a: float, b: float) -> bool:

@@ -126,6 +126,20 @@ def test_a_field_that_one_system_alone_searches():
     assert (found.factor, found.baseline, found.candidate) == ("body · boost", None, 1.0)
 
 
+def test_the_results_at_the_top_of_all_queries_are_searched(monkeypatch):
+    """Of three queries with two results each, the first results are three."""
+    monkeypatch.setattr("cranfield.evaluation.score_terms.MAX_RESULTS", 3)
+
+    def run(name, boost):
+        hits = tuple(
+            Hit(f"d{n}", explanation=scored(0.5, 0.25, boost=times)) for n, times in ((1, boost), (2, 9 * boost))
+        )
+        return Run(name, {f"q{n}": Answer(Outcome.ANSWERED, hits) for n in range(3)})
+
+    (found,) = weight_changes(run("A", 1.0), run("B", 2.0))
+    assert (found.factor, found.baseline, found.candidate, found.n_queries) == ("title · boost", 1.0, 2.0, 3)
+
+
 def test_runs_without_explanations_have_no_weights():
     plain = Run("A", {"q0": Answer(Outcome.ANSWERED, (Hit("a", 1.0),))})
     assert weight_changes(plain, run_of("B", scored(1, 1))) == ()

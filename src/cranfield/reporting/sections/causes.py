@@ -100,10 +100,7 @@ def _examples(found: OneSided) -> str:
 def first_cause(subject: Subject) -> tuple[str, ...]:
     """What explains most of the change, as a line of the short form; none where nothing does."""
     found = None if subject.pair is None or subject.is_void else subject.pair.causes
-    if found is None:
-        return ()
-    words = [*(weight_words(each) for each in found.weights if each.is_setting), *map(cause_of_all, found.ordered)]
-    return (f"Why: {words[0]}",) if words else ()
+    return (f"Why: {cause_of_all(found.ordered[0])}",) if found is not None and found.ordered else ()
 
 
 def _weights(found: Causes) -> Iterator[Block]:
