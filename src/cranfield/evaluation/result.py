@@ -289,7 +289,8 @@ class ComparisonResult(EvaluationResult):
     causes: Causes | None
     """Why the values of the primary measure differ, without its queries in what is printed; None where the scores do not count."""
     slices: SliceSearch | None = None
-    """Which kind of query changed; None in what is printed, where the scores do not count, and where too few queries differ."""
+    """Which kind of query changed; None without answers, where the scores do not count, and where there are too few queries or none
+    differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
