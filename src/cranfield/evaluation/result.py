@@ -374,15 +374,23 @@ def result_of(
 
 
 def without_answers(record: E) -> E:
-    """The record as it is printed: without what each system answered, and the documents behind each query's difference."""
+    """The record as it is printed: without what each system answered, and what names documents of single queries."""
+    systems = tuple(replace(system, headroom=None) for system in record.systems)
     if isinstance(record, ComparisonResult) and record.causes is not None:
-        return replace(record, queries=None, causes=replace(record.causes, queries={}))
-    return replace(record, queries=None)
+        return replace(record, systems=systems, queries=None, causes=replace(record.causes, queries={}))
+    return replace(record, systems=systems, queries=None)
 
 
 def without_queries(record: E) -> E:
     """The record of an evaluation, or of a comparison of two, without its parts that list queries: for lists of records."""
-    less: dict[str, Any] = {"classes": (), "failures": (), "queries": {}, "unscored": {}, "confusion": ()}
+    less: dict[str, Any] = {
+        "classes": (),
+        "failures": (),
+        "queries": {},
+        "unscored": {},
+        "confusion": (),
+        "headroom": None,
+    }
     lighter: dict[str, Any] = {
         "systems": tuple(replace(system, **less) for system in record.systems),
         "evidence": tuple(replace(finding, query_ids=()) for finding in record.evidence),

@@ -274,8 +274,8 @@ MAX_LISTED = 12
 EXPECTED_OF_PLUGINS = "a function of a Subject that returns a Section or None"
 
 SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
-    class_verdicts, leaderboard, measures, causes, slices, query_differences, against_baseline, strata_contrasts, warnings,
-    headroom, sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
+    class_verdicts, leaderboard, measures, causes, query_differences, against_baseline, strata_contrasts, warnings,
+    slices, headroom, sensitivity_section, classes, pairs, ranks, movement, breakdown, measure_agreement, answers, paired_tests,
     latencies, confusion, collection, by_query, provenance,
 )  # fmt: skip
 """Every section of our own, in the order of a report: where systems differ, what to doubt, then the details, which a page
