@@ -22,7 +22,7 @@ Members = NDArray[np.bool_]
 PRIOR = 2.0
 """Queries that the variance of all differences counts as in the variance of a slice and of its rest. Without them a slice of ten equal
 differences has a variance of none; with 10 of them a slice that spreads wider than the rest is found too often (simulated: an
-error of .10 at .05, 300 queries, one slice in six with three times the spread)."""
+error of .10 at .05, and of .06 with 2; 300 queries, of which those of one slice, a sixth, spread three times as far)."""
 TIE = 1e-9
 """Squares of t that differ by this share are equal."""
 ROWS, COLUMNS = 64, 1 << 14
