@@ -207,7 +207,7 @@ def postgres_engine(made: Collection, engine: Engine, address: str) -> Iterator[
         database.execute("create table docs (id text, vector tsvector)")
         vector = f"setweight(to_tsvector('{language}', %s), 'A') || setweight(to_tsvector('{language}', %s), 'D')"
         rows = [(doc, title, text) for doc, title, text in indexed(made, engine)]
-        database.cursor().executemany(f"insert into docs values (%s, {vector})", rows)  # type: ignore[arg-type]
+        database.cursor().executemany(f"insert into docs values (%s, {vector})".encode(), rows)
         weight = engine.title_weight / 20
 
         def search(words: list[list[str]]) -> list[tuple[str, float]]:
@@ -216,7 +216,7 @@ def postgres_engine(made: Collection, engine: Engine, address: str) -> Iterator[
                 f"select id, ts_rank(array[.05, .05, .05, {min(weight, 1)}]::float4[], vector, query) from docs, "
                 f"to_tsquery('{language}', %s) query where vector @@ query order by 2 desc, id limit 500"
             )
-            return database.execute(sql, (match,)).fetchall()  # type: ignore[arg-type]
+            return database.execute(sql.encode(), (match,)).fetchall()
 
         yield search
 

@@ -23,7 +23,7 @@ from cranfield.evaluation.traits import Described, Sides, Trait, TraitContrast, 
 from cranfield.evaluation.values import Comparison, Evaluation
 from cranfield.measures import CATALOGUE, Measure, compute
 from cranfield.measures.measure import LOOKS_AT_THE_LIST
-from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.prepared import prepared
 from cranfield.ranking.value import FloatQ, RankedHit, Ranking, ResultState, only_rows
 from cranfield.stats.paired import sign_test
 
@@ -295,9 +295,9 @@ class _Lists:
         self.ranking = ranking = evaluation.ranking
         self.parts, self.rest = parts_of(measure, ranking)
         self.rel = measure.whole("rel", 1)
-        prepared = PreparedJudgments(evaluation.testset, ranking.convention)
-        self._labels, self._start = prepared.expected.labels, prepared.expected.start
-        self._places = {query_id: place for place, query_id in enumerate(prepared.query_ids)}
+        judgments = prepared(evaluation.testset, ranking.convention)
+        self._labels, self._start = judgments.expected.labels, judgments.expected.start
+        self._places = {query_id: place for place, query_id in enumerate(judgments.query_ids)}
 
     def items(self, query_id: str) -> dict[str, tuple[float, int | None, float]]:
         """Each expected item of a query: its grade, its rank in the list kept (None: not there), and what it adds."""

@@ -24,7 +24,7 @@ from cranfield.measures.families.composite import mean_range, strata_groups
 from cranfield.measures.measure import Reason
 from cranfield.model import Absence, Run, TestSet, is_in_stratum
 from cranfield.model.query import CLASS, NOTHING_EXPECTED, negative_of
-from cranfield.ranking.prepared import PreparedJudgments
+from cranfield.ranking.prepared import prepared
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, n_judged_tied
 from cranfield.stats.contrast import GroupContrast
 from cranfield.stats.describe import (
@@ -54,9 +54,9 @@ class ExpectedItemsByQuery(Mapping[str, tuple[ExpectedItem, ...]]):
 
     def __init__(self, evaluation: Evaluation) -> None:
         ranking = evaluation.ranking
-        prepared = PreparedJudgments(evaluation.testset, ranking.convention)
-        self._places = {query_id: place for place, query_id in enumerate(prepared.query_ids)}
-        self._names, self._starts = prepared.expected.labels, prepared.expected.start.tolist()
+        judgments = prepared(evaluation.testset, ranking.convention)
+        self._places = {query_id: place for place, query_id in enumerate(judgments.query_ids)}
+        self._names, self._starts = judgments.expected.labels, judgments.expected.start.tolist()
         self._evaluation = evaluation
         self._first = ranking.expected_start.tolist()
         self._rows = list(

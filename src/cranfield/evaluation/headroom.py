@@ -10,12 +10,11 @@ from enum import StrEnum
 import numpy as np
 
 from cranfield.evaluation.causes import why_not_parted
-from cranfield.evaluation.evaluate import SAME
+from cranfield.evaluation.evaluate import SAME, ExpectedItemsByQuery
 from cranfield.evaluation.values import Evaluation
 from cranfield.measures import Measure, compute
 from cranfield.measures.catalogue import sign_of
 from cranfield.ranking.matching.id_forms import folded
-from cranfield.ranking.prepared import prepared
 from cranfield.ranking.value import UNKNOWN_COUNT, FloatQ, Ranking, ResultState
 
 MAX_OF_ITEM = 1_000
@@ -197,30 +196,18 @@ def ideal(ranking: Ranking) -> Ranking:
 
 def _absent(evaluation: Evaluation, measure: Measure) -> Iterator[AbsentDocument]:
     """The relevant documents of each query that are not among the results that count."""
-    ranking, run, testset = evaluation.ranking, evaluation.run, evaluation.testset
+    run = evaluation.run
     if run is None:
         return
-    judgments = prepared(testset, ranking.convention)
-    labels, start = judgments.expected.labels, judgments.expected.start
-    places = {query_id: place for place, query_id in enumerate(judgments.query_ids)}
     returned = Counter(doc for answer in run.answers.values() for doc in {hit.id for hit in answer.hits})
     spelled = {folded(doc): doc for doc in returned} if len(returned) <= MAX_SPELLED else {}
-    for at, query_id in enumerate(ranking.query_ids):
-        grades = testset.grades.get(query_id)
-        if not grades:
+    for query_id, items in ExpectedItemsByQuery(evaluation).items():
+        if not evaluation.testset.grades.get(query_id):
             continue  # patterns and places are no ids that could be looked for
-        rows = slice(*ranking.expected_start[at : at + 2].tolist())
-        names = labels[slice(*start[places[query_id] : places[query_id] + 2].tolist())]
-        for doc, rank, level, gain in zip(
-            names,
-            ranking.expected_rank[rows].tolist(),
-            ranking.expected_level[rows].tolist(),
-            ranking.expected_gain[rows].tolist(),
-            strict=True,
-        ):
-            if (level < 1 and gain <= 0) or (rank and (measure.depth is None or rank <= measure.depth)):
+        for item in items:
+            doc, grade, rank = item.name, float(item.grade), item.rank
+            if rank and (measure.depth is None or rank <= measure.depth):
                 continue
-            grade = float(grades.get(doc, level))
             if rank:
                 yield AbsentDocument(query_id, doc, grade, Absent.BELOW, rank, "")
             elif returned[doc]:

@@ -127,15 +127,16 @@ def explanation_from_record(record: object) -> Explanation:
     """
 
     def read(part: Any) -> tuple[str, float | None, Children, int]:
-        if not isinstance(part, Mapping) or not isinstance(part.get("name"), str):
-            raise ValueError("a part without a name")  # noqa: TRY004 - one kind for all
-        value, children, cut = part.get("value"), part.get("children", []), part.get("cut", 0)
-        if not isinstance(children, list):
-            raise ValueError("children that are no list")  # noqa: TRY004
-        if isinstance(value, bool) or not isinstance(value, int | float | None):
-            raise ValueError("a value that is no number")  # noqa: TRY004
-        if isinstance(cut, bool) or not isinstance(cut, int) or cut < 0:
-            raise ValueError("a cut that is no count")
+        fields = part if isinstance(part, Mapping) else {}
+        value, children, cut = fields.get("value"), fields.get("children", []), fields.get("cut", 0)
+        wrong = {
+            "a part without a name": not isinstance(fields.get("name"), str),
+            "children that are no list": not isinstance(children, list),
+            "a value that is no number": isinstance(value, bool) or not isinstance(value, int | float | None),
+            "a cut that is no count": isinstance(cut, bool) or not isinstance(cut, int) or cut < 0,
+        }
+        if problem := next((what for what, is_so in wrong.items() if is_so), ""):
+            raise ValueError(problem)
         try:
             return part["name"], None if value is None else float(value), children, cut
         except OverflowError:
